@@ -1,0 +1,259 @@
+"""The one config tree. Frozen, strict, every field described with its unit; docs/config.md is generated from it."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from agent.model import Severity, SliName, SliSource, Tier
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+
+DAY_SECONDS = 86_400.0
+
+
+class Section(BaseModel):
+    """Base of every part of the tree: unknown keys are refused, values cannot change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _http_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("expected an address such as http://vllm-0:8000")
+    if parts.username or parts.password:
+        raise ValueError("no user or password in an address: put the secret into a file and name it in auth")
+    return url.rstrip("/")
+
+
+class Auth(Section):
+    """Where the bearer token of a target comes from; the token itself never stands in the config."""
+
+    bearer_token_file: Path | None = Field(None, description="File that holds the token; read at every use.")
+    bearer_token_env: str | None = Field(None, description="Environment variable that holds the token.")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.bearer_token_file is None) == (self.bearer_token_env is None):
+            raise ValueError("expected exactly one of bearer_token_file and bearer_token_env")
+        return self
+
+    def token(self) -> str:
+        """The secret, or "" where the file or variable is not there (the target then answers 401, which is told)."""
+        if self.bearer_token_env is not None:
+            return os.environ.get(self.bearer_token_env, "")
+        assert self.bearer_token_file is not None  # noqa: S101  the validator saw to it
+        try:
+            return self.bearer_token_file.read_text().strip()
+        except OSError:
+            return ""
+
+
+class Target(Section):
+    """One endpoint that is watched."""
+
+    name: Name = Field(description="How alerts, pages and metrics call it.")
+    url: str = Field(description="Base address, such as http://vllm-0:8000.")
+    kind: Literal["vllm", "lmcache"] = Field("vllm", description="What answers there.")
+    metrics_path: str = Field("/metrics", pattern=r"^/", description="Where its metrics page is.")
+    model: str | None = Field(None, description="Served model name; default: what the page or /v1/models says.")
+    role: Literal["aggregated", "prefill", "decode"] = Field("aggregated", description="Its part in serving.")
+    service: Name | None = Field(None, description="The service it belongs to; default: any SLO's service.")
+    gpus: int = Field(1, ge=1, description="GPUs this endpoint occupies, for cost.")
+    gpu_type: str | None = Field(None, description="Key into prices.gpu_hour_dollars.")
+    labels: dict[str, str] = Field(default_factory=dict, description="Further labels for people; not in alerts.")
+    auth: Auth | None = Field(None, description="Bearer token for the metrics page and the canaries.")
+
+    _check_url = field_validator("url")(_http_url)
+
+
+class FileDiscovery(Section):
+    """Targets from a file in Prometheus' file_sd format, read again when it changes."""
+
+    kind: Literal["file"] = "file"
+    path: Path = Field(description="JSON or YAML: a list of {targets: [host:port], labels: {...}}.")
+    refresh_seconds: Seconds = Field(10, description="How often the file is looked at, seconds.")
+
+
+class Scrape(Section):
+    """How metrics pages are read."""
+
+    interval_seconds: Seconds = Field(10, description="Time between two reads of a page, seconds.")
+    timeout_seconds: Seconds = Field(5, description="Longest wait for one page, seconds.")
+    max_bytes: int = Field(16_000_000, ge=10_000, description="Larger pages are cut there, and that is told. Bytes.")
+    down_after_seconds: Seconds = Field(30, description="Without a page for so long a target is down, seconds.")
+
+
+class Gpu(Section):
+    """NVIDIA GPUs of this node, through NVML."""
+
+    enabled: Literal["auto", "yes", "no"] = Field("auto", description="auto: where the driver's library is there.")
+    interval_seconds: Seconds = Field(10, description="Time between two readings, seconds.")
+
+
+class ChatCanary(Section):
+    """A short streamed chat completion, measured as a user would feel it."""
+
+    kind: Literal["chat"] = "chat"
+    interval_seconds: Seconds = Field(30, description="Planned time between two canaries on one target, seconds.")
+    targets: list[str] = Field(["*"], description="Target names, or * for every vLLM target.")
+    prompt: str = Field("Count from one to sixteen in words.", min_length=1, description="What is asked.")
+    max_tokens: int = Field(16, ge=2, le=512, description="Tokens asked for; 2 is the least that has a TPOT.")
+    connect_timeout_seconds: Seconds = Field(3, description="Longest wait for a connection, seconds.")
+    first_token_timeout_seconds: Seconds = Field(20, description="Longest wait for the first token, seconds.")
+    stall_timeout_seconds: Seconds = Field(10, description="Longest gap between two tokens, seconds.")
+    total_timeout_seconds: Seconds = Field(60, description="Longest whole request, seconds.")
+
+
+class BurnWindow(Section):
+    """One burn-rate pair of your own."""
+
+    severity: Severity = Field(description="page or ticket.")
+    tier: Tier = Field(description="fast, slow or trend; with severity it is the alert's identity.")
+    short_seconds: Seconds = Field(description="Short window, seconds: ends the alert soon after recovery.")
+    long_seconds: Seconds = Field(description="Long window, seconds: keeps a blip from paging.")
+    factor: float = Field(ge=1, description="Burn rate above which both windows must be; 1 spends the budget exactly.")
+
+    @model_validator(mode="after")
+    def _short_is_shorter(self) -> Self:
+        if self.short_seconds >= self.long_seconds:
+            raise ValueError("short_seconds must be smaller than long_seconds")
+        return self
+
+
+class BurnPolicy(Section):
+    """When a burning budget alerts."""
+
+    windows: list[BurnWindow] = Field(
+        default_factory=list, description="Own pairs; empty: the standard ones (rules/burn_windows.yaml)."
+    )
+    min_bad_events: int = Field(3, ge=1, description="A pair needs at least so many bad events in its long window.")
+
+
+class Slo(Section):
+    """One promise to the users."""
+
+    name: Name = Field(description="Its name in alerts, metrics and pages.")
+    service: Name = Field("llm", description="The service that makes the promise.")
+    sli: SliName = Field(description="What is counted: availability, ttft, itl, tpot, e2e or queue.")
+    source: SliSource | None = Field(
+        None, description="engine: all users' requests, from vLLM's counters; canary: ours. Default: engine."
+    )
+    objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
+    period_seconds: Seconds = Field(30 * DAY_SECONDS, description="Rolling period of the error budget, seconds.")
+    threshold_seconds: Seconds | None = Field(
+        None, description="Latency of a good event; for availability: time within which a request must end. Seconds."
+    )
+    undecided: Literal["bad", "good"] = Field(
+        "bad", description="How events count that lie in the histogram bucket around the threshold."
+    )
+    model: str | None = Field(None, description="Only this served model; default: all.")
+    role: Literal["aggregated", "prefill", "decode"] | None = Field(None, description="Only this role; default: all.")
+    runbook_url: str = Field("", description="What whoever is paged should open.")
+
+    @field_validator("objective_ratio", mode="before")
+    @classmethod
+    def _not_percent(cls, value: object) -> object:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 1 < value < 100:
+            raise ValueError(f"expected a ratio between 0 and 1, not percent. Write {value / 100:g}")
+        return value
+
+    @model_validator(mode="after")
+    def _threshold_where_needed(self) -> Self:
+        if self.sli != "availability" and self.threshold_seconds is None:
+            raise ValueError(f"sli {self.sli} needs threshold_seconds, such as threshold_seconds: 2.5")
+        if self.source == "canary" and self.sli in ("queue", "itl"):
+            raise ValueError(f"a canary cannot see sli {self.sli} exactly; write source: engine")
+        if self.sli == "availability" and self.source == "engine" and self.threshold_seconds is None:
+            raise ValueError("availability from the engine needs threshold_seconds: when a request is late; such as 300")
+        return self
+
+
+class Prices(Section):
+    """What things cost, for tokens per dollar."""
+
+    gpu_hour_dollars: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict, description="Dollars per GPU hour by gpu_type, such as {H200: 5.75}."
+    )
+
+
+class Advice(Section):
+    """What recommendations may assume."""
+
+    slos: list[str] = Field(default_factory=list, description="SLOs that drive scaling; empty: every ttft SLO.")
+    cold_start_seconds: Seconds = Field(120, description="From asking for a replica until it serves, seconds.")
+    max_replicas: int = Field(64, ge=1, description="No advice goes beyond it.")
+
+
+class Alertmanager(Section):
+    """Who is told about alerts. Every peer gets every post: a load balancer in between loses alerts."""
+
+    urls: list[str] = Field(default_factory=list, description="Base addresses of all peers.")
+    resend_seconds: Seconds = Field(30, description="Firing alerts are posted again so often, seconds.")
+    timeout_seconds: Seconds = Field(5, description="Longest wait for one post, seconds.")
+    watchdog: bool = Field(default=True, description="Keep an always-firing Watchdog alert up, for a dead-man switch.")
+
+    @field_validator("urls")
+    @classmethod
+    def _check_urls(cls, urls: list[str]) -> list[str]:
+        return [_http_url(url) for url in urls]
+
+
+class OtlpOutput(Section):
+    """OpenTelemetry metrics, pushed over OTLP/HTTP."""
+
+    endpoint: str = Field(description="Full address, such as http://collector:4318/v1/metrics.")
+    interval_seconds: Seconds = Field(30, description="Time between two exports, seconds.")
+    timeout_seconds: Seconds = Field(5, description="Longest wait for one export, seconds.")
+
+    _check_url = field_validator("endpoint")(_http_url)
+
+
+class Outputs(Section):
+    """Where figures go besides /metrics and the page."""
+
+    otlp: OtlpOutput | None = Field(None, description="OTLP metrics export; absent: none.")
+    jsonl: Path | None = Field(None, description="File that alerts and recommendations are appended to, JSON lines.")
+    page_url: str = Field("", description="Address under which people reach this agent's page; stands in alerts.")
+    dashboard_url: str = Field("", description="Address of the Grafana dashboard; stands in alerts.")
+
+
+class Server(Section):
+    """The agent's own HTTP server."""
+
+    listen: str = Field("127.0.0.1:9470", pattern=r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$", description="host:port.")
+
+    @property
+    def host(self) -> str:
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        return int(self.listen.rpartition(":")[2])
+
+
+class Config(Section):
+    """The whole of it."""
+
+    node: str | None = Field(
+        default_factory=lambda: os.environ.get("NODE_NAME") or None,
+        description="This node's name, in every alert of a node agent. Default: $NODE_NAME; none for a fleet's agent.",
+    )
+    tick_seconds: Seconds = Field(5, description="Time between two evaluations, seconds.")
+    targets: list[Target] = Field(default_factory=list, description="What is watched.")
+    discovery: list[FileDiscovery] = Field(default_factory=list, description="Where further targets come from.")
+    scrape: Scrape = Field(default_factory=lambda: Scrape(), description="How pages are read.")
+    gpu: Gpu = Field(default_factory=lambda: Gpu(), description="GPU readings.")
+    canaries: list[ChatCanary] = Field(default_factory=list, description="Synthetic requests.")
+    slos: list[Slo] = Field(default_factory=list, description="The promises.")
+    burn: BurnPolicy = Field(default_factory=lambda: BurnPolicy(), description="When a burning budget alerts.")
+    prices: Prices = Field(default_factory=lambda: Prices(), description="For tokens per dollar.")
+    advice: Advice = Field(default_factory=lambda: Advice(), description="What recommendations may assume.")
+    alertmanager: Alertmanager = Field(default_factory=lambda: Alertmanager(), description="Who is told.")
+    outputs: Outputs = Field(default_factory=lambda: Outputs(), description="Where figures go.")
+    server: Server = Field(default_factory=lambda: Server(), description="The agent's own HTTP server.")

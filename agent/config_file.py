@@ -1,0 +1,186 @@
+"""From a YAML file to a `Config`, or to every mistake in it at once, each with file, path, value and mend."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from agent.config import Config
+from agent.errors import ConfigError
+
+SECRET_KEYS = ("token", "password", "secret", "authorization", "api_key")
+
+
+def load_config(path: Path) -> Config:
+    """The config in `path`. Raises ConfigError with one line per mistake."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError([f"{path}: cannot be read: {reason}. Name a YAML file with -c."]) from None
+    return parse_config(text, str(path))
+
+
+def parse_config(text: str, where: str) -> Config:
+    """The config in `text`; `where` names it in errors. Raises ConfigError with one line per mistake."""
+    try:
+        tree = yaml.load(text, Loader=_StrictLoader)
+    except yaml.YAMLError as error:
+        raise ConfigError([f"{where}: {_yaml_sentence(error)}"]) from None
+    if tree is None:
+        tree = {}
+    if not isinstance(tree, dict):
+        raise ConfigError([f"{where}: holds a {type(tree).__name__}; expected a mapping such as `targets: [...]`."])
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError([_sentence(where, tree, item) for item in error.errors()]) from None
+    if mistakes := list(_cross_checks(config)):
+        raise ConfigError([f"{where}: {mistake}" for mistake in mistakes])
+    return config
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """SafeLoader that refuses a key given twice: YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002  the base class's signature
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key_node.value!r} is given twice", key_node.start_mark
+                )
+            seen.add(key_node.value)
+        return super().construct_mapping(node, deep)
+
+
+def _yaml_sentence(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}. Mend the YAML there."
+    return f"is not YAML ({str(error).splitlines()[0]}). Mend the YAML."
+
+
+def _sentence(where: str, tree: object, item: Mapping[str, Any]) -> str:
+    path, value = tuple(item["loc"]), item["input"]
+    spot = _spell(tree, path)
+    if item["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(path[-1]), _keys_at(path[:-1]), n=1)
+        mend = f'Did you mean "{near[0]}"?' if near else f"Known here: {', '.join(sorted(_keys_at(path[:-1])))}."
+        return f"{where}: {spot} is not a known key. {mend}"
+    if item["type"] == "missing":
+        return f"{where}: {spot} is missing. {_describe(path)}"
+    expected = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "literal_error":
+        choices = [str(choice) for choice in item["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")]
+        near = difflib.get_close_matches(str(value), choices, n=1)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        return f'{where}: {spot} is "{value}"; expected one of {", ".join(choices)}.{hint}'
+    expected = expected[:1].lower() + expected[1:]
+    shown = "" if isinstance(value, dict | list) else f" is {_shown(path, value)};"
+    return f"{where}: {spot}{shown or ':'} {expected}. {_describe(path)}".rstrip()
+
+
+def _shown(path: Sequence[int | str], value: object) -> str:
+    if any(word in str(part).lower() for part in path for word in SECRET_KEYS):
+        return "(not shown)"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return _without_credentials(text if len(text) <= 80 else text[:77] + "...")
+
+
+def _without_credentials(text: str) -> str:
+    scheme, separator, rest = text.partition("://")
+    if separator and "@" in rest:
+        return f"{scheme}://***@{rest.rpartition('@')[2]}"
+    return text
+
+
+def _spell(tree: object, path: Sequence[int | str]) -> str:
+    """`slos[2].objective_ratio`, leaving out the tags that pydantic adds for unions."""
+    words, node = "", tree
+    for part in path:
+        if isinstance(part, int):
+            words += f"[{part}]"
+            node = node[part] if isinstance(node, list) and part < len(node) else None
+        else:
+            words += f".{part}" if words else part
+            node = node.get(part) if isinstance(node, dict) else None
+    return words or "the file"
+
+
+def _section_at(path: Sequence[int | str]) -> type[BaseModel] | None:
+    section: type[BaseModel] | None = Config
+    for part in path:
+        if isinstance(part, int):
+            continue
+        field = section.model_fields.get(part) if section else None
+        section = _model_in(field.annotation) if field else None
+    return section
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in getattr(annotation, "__args__", ()):
+        if found := _model_in(inner):
+            return found
+    return None
+
+
+def _keys_at(path: Sequence[int | str]) -> list[str]:
+    section = _section_at(path)
+    return list(section.model_fields) if section else []
+
+
+def _describe(path: Sequence[int | str]) -> str:
+    """The field's own description, as the mend of last resort."""
+    named = [part for part in path if isinstance(part, str)]
+    if not named:
+        return ""
+    section = _section_at(path[: len(path) - 1 - list(reversed(path)).index(named[-1])])
+    field = section.model_fields.get(named[-1]) if section else None
+    return f"{named[-1]}: {field.description}" if field and field.description else ""
+
+
+def _cross_checks(config: Config) -> Iterator[str]:
+    yield from _twice("targets", [target.name for target in config.targets])
+    yield from _twice("slos", [slo.name for slo in config.slos])
+    yield from _twice("burn.windows", [f"{w.severity}/{w.tier}" for w in config.burn.windows])
+    known_targets = [target.name for target in config.targets]
+    for index, canary in enumerate(config.canaries):
+        for place, name in enumerate(canary.targets):
+            if name != "*" and name not in known_targets and not config.discovery:
+                yield _unknown(f"canaries[{index}].targets[{place}]", name, "target", known_targets)
+    known_slos = [slo.name for slo in config.slos]
+    for index, name in enumerate(config.advice.slos):
+        if name not in known_slos:
+            yield _unknown(f"advice.slos[{index}]", name, "SLO", known_slos)
+    for index, target in enumerate(config.targets):
+        if target.gpu_type is not None and target.gpu_type not in config.prices.gpu_hour_dollars:
+            known = list(config.prices.gpu_hour_dollars)
+            yield _unknown(f"targets[{index}].gpu_type", target.gpu_type, "key of prices.gpu_hour_dollars", known)
+    if config.scrape.timeout_seconds > config.scrape.interval_seconds:
+        yield (
+            f"scrape.timeout_seconds is {config.scrape.timeout_seconds:g}, longer than scrape.interval_seconds "
+            f"({config.scrape.interval_seconds:g}): two reads of a page could overlap. Write a smaller timeout."
+        )
+    for index, slo in enumerate(config.slos):
+        if slo.source == "canary" and not config.canaries:
+            yield (
+                f"slos[{index}].source is canary, but there are no canaries. Add `canaries: [{{kind: chat}}]` or "
+                f"write source: engine."
+            )
+
+
+def _twice(path: str, names: Sequence[str]) -> Iterator[str]:
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f'{path}: "{name}" is given {names.count(name)} times. Give each its own name.'
+
+
+def _unknown(spot: str, name: str, noun: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    mend = f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(known) or 'none'}."
+    return f'{spot} names "{name}", and there is no such {noun}. {mend}'

@@ -1,0 +1,298 @@
+"""The nouns of the core, all frozen: what is promised, what was counted, what follows from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["page", "ticket"]
+Tier = Literal["fast", "slow", "trend"]
+SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue"]
+SliSource = Literal["engine", "canary"]
+SloState = Literal["ok", "burning", "exhausted", "no_traffic", "no_data", "insufficient_data"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with what the measurement can prove about it (see `docs/figures.md`).
+
+    `low` and `high` bound the truth about *these* events; None on either side means unbounded there (a percentile in
+    a histogram's last bucket has no `high` and no `value`). `ci_low`/`ci_high` is the 95 % sampling interval.
+    `count` is the number of events behind the figure.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    count: float
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Events of an SLI. `undecided` ones are known to have happened, but not on which side of the threshold."""
+
+    good: float = 0.0
+    bad: float = 0.0
+    undecided: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.good + self.bad + self.undecided
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.good + other.good, self.bad + other.bad, self.undecided + other.undecided)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Counts that arose somewhere in (from_seconds, to_seconds]; equal stamps mean an instant."""
+
+    from_seconds: float
+    to_seconds: float
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class BurnPair:
+    """One line of a multi-window, multi-burn-rate policy: alert when both windows burn faster than `factor`."""
+
+    severity: Severity
+    tier: Tier
+    short_seconds: float
+    long_seconds: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slo:
+    """A promise: `objective_ratio` of the events of `sli` are good over a rolling `period_seconds`.
+
+    `threshold_seconds` is the latency a good event keeps; for availability it is the time within which a request must
+    have ended. `undecided` says how events count whose side of the threshold the histogram cannot tell.
+    """
+
+    name: str
+    service: str
+    sli: SliName
+    source: SliSource
+    objective_ratio: float
+    period_seconds: float
+    pairs: tuple[BurnPair, ...]
+    threshold_seconds: float | None = None
+    model: str | None = None
+    role: str | None = None
+    undecided: Literal["bad", "good"] = "bad"
+    min_bad_events: int = 3
+    runbook_url: str = ""
+
+    @property
+    def budget_ratio(self) -> float:
+        """The share of events that may be bad: 1 - objective."""
+        return 1.0 - self.objective_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Burn:
+    """How one pair stands now, with the counts it was computed from.
+
+    `reason` is "burning", "within_budget", "too_few_bad_events", "no_events" or "insufficient_coverage".
+    A rate is None when its window saw no events.
+    """
+
+    pair: BurnPair
+    short_rate: float | None
+    long_rate: float | None
+    short_counts: Counts
+    long_counts: Counts
+    is_burning: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is left of the error budget: 1 is untouched, 0 spent, below 0 overspent (not clamped); None: no events.
+
+    `coverage_ratio` is the part of the period that the counts cover.
+    """
+
+    remaining_ratio: float | None
+    counts: Counts
+    coverage_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class SloStatus:
+    """Everything known about one SLO at one moment."""
+
+    slo: Slo
+    state: SloState
+    burns: tuple[Burn, ...]
+    budget: Budget
+    last_event_at_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert as Alertmanager understands it: the labels are its identity, and values never stand in them.
+
+    `ends_at_seconds` is None while it fires. Times are in the agent's clock.
+    """
+
+    labels: tuple[tuple[str, str], ...]
+    annotations: Mapping[str, str]
+    starts_at_seconds: float
+    ends_at_seconds: float | None = None
+
+    @property
+    def name(self) -> str:
+        return dict(self.labels)["alertname"]
+
+    @property
+    def is_firing(self) -> bool:
+        return self.ends_at_seconds is None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One figure a recommendation stands on. `value` is None where it is not known."""
+
+    signal: str
+    window_seconds: float
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Advice with its reasons; the JSON shape is fixed in docs/recommendations.md."""
+
+    id: str
+    at_seconds: float
+    model: str
+    role: str
+    action: Literal["scale", "rebalance", "topology", "knob", "kv_tier", "route", "repair", "none"]
+    current: float
+    proposed: float
+    low: float
+    high: float
+    reason_code: str
+    binding: str
+    summary: str
+    confidence: float
+    meets_slo: bool | None
+    evidence: tuple[Evidence, ...]
+    alternatives: tuple[Mapping[str, object], ...]
+    do_nothing: Mapping[str, object]
+    side_effects: tuple[str, ...]
+    steps: tuple[str, ...]
+    rollback: str
+    verify_at_seconds: float
+    verdict: str | None = None
+    verdict_at_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatus:
+    """How one target looks from here.
+
+    `health` is "up", "stale" (scrapes fail, not yet long enough to say down), "down", "stuck" (it answers, but does
+    not progress) or "unknown" (never seen). `detail` is the last outcome in words.
+    """
+
+    name: str
+    source: str
+    health: Literal["up", "stale", "down", "stuck", "unknown"]
+    last_seen_seconds: float | None
+    last_outcome: str
+    detail: str
+    model: str
+    role: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of the world after one tick, for the outputs."""
+
+    at_seconds: float
+    slos: tuple[SloStatus, ...]
+    targets: tuple[TargetStatus, ...]
+    alerts: tuple[Alert, ...]
+    recommendations: tuple[Recommendation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a tick wants done: alerts whose state changed, recommendations that are new or got a verdict."""
+
+    changed_alerts: tuple[Alert, ...]
+    changed_recommendations: tuple[Recommendation, ...]
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Percentiles of one latency over one window; a percentile is None where nothing was observed."""
+
+    p50: Figure | None
+    p90: Figure | None
+    p95: Figure | None
+    p99: Figure | None
+    mean: float | None
+    count: float
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A gauge over a window: mean and largest of the readings, and the newest one."""
+
+    mean: float
+    max: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What one target (or all of them together) did over one window. None is unknown, everywhere.
+
+    `seconds` is the time actually covered by readings. Keys, units and meaning: docs/signals.md; the JSON of
+    `slo-agent report` and /api/v1/signals has these very names.
+    """
+
+    seconds: float
+    ttft_seconds: Latency | None = None
+    itl_seconds: Latency | None = None
+    tpot_seconds: Latency | None = None
+    e2e_seconds: Latency | None = None
+    queue_seconds: Latency | None = None
+    canary_ttft_seconds: Latency | None = None
+    canary_itl_seconds: Latency | None = None
+    canary_tpot_seconds: Latency | None = None
+    canary_e2e_seconds: Latency | None = None
+    over_threshold_ratio: Mapping[str, Figure | None] = field(default_factory=dict)
+    request_rate_per_second: float | None = None
+    prompt_tokens_per_second: float | None = None
+    generation_tokens_per_second: float | None = None
+    prompt_tokens: float | None = None
+    generation_tokens: float | None = None
+    requests_finished: float | None = None
+    requests_finished_by_reason: Mapping[str, float] = field(default_factory=dict)
+    goodput_per_second: Figure | None = None
+    goodput_ratio: Figure | None = None
+    canary_goodput_ratio: Figure | None = None
+    canaries: float | None = None
+    canaries_failed: float | None = None
+    probe_share_ratio: float | None = None
+    prefix_cache_hit_ratio: float | None = None
+    external_cache_hit_ratio: float | None = None
+    cache_hit_ratio_by_tier: Mapping[str, float] = field(default_factory=dict)
+    kv_usage_ratio: Level | None = None
+    requests_running: Level | None = None
+    requests_waiting: Level | None = None
+    preemptions: float | None = None
+    engine_steps: float | None = None
+    failed_ratio: float | None = None
+    gpu_utilization_ratio: float | None = None
+    power_watts: float | None = None
+    tokens_per_joule: float | None = None
+    tokens_per_dollar: float | None = None

@@ -1,0 +1,61 @@
+"""What outputs and the page may see of the running agent: a read-only window onto it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.model import Counts, Signals, Snapshot
+from probes.sample import HistogramSample, ProbeResult
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyTotal:
+    """All observations of one latency since the agent started, for a Prometheus histogram.
+
+    `source` is "engine" or "canary"; `histogram.signal` is ttft_seconds, itl_seconds, tpot_seconds or e2e_seconds.
+    """
+
+    target: str
+    source: str
+    histogram: HistogramSample
+
+
+@dataclass(frozen=True, slots=True)
+class SignalsView:
+    """Signals of every target and of all together, over the last `window_seconds`."""
+
+    window_seconds: float
+    targets: Mapping[str, Signals]
+    total: Signals
+
+
+class View(Protocol):
+    """Read-only access to the agent. Nothing here waits, and nothing here changes anything."""
+
+    def snapshot(self) -> Snapshot:
+        """The state after the last tick."""
+        ...
+
+    def signals(self, window_seconds: float) -> SignalsView:
+        """Rolling signals up to now; computed when asked for."""
+        ...
+
+    def latency_totals(self) -> Sequence[LatencyTotal]:
+        """Histograms since start."""
+        ...
+
+    def event_totals(self) -> Mapping[str, Counts]:
+        """Events counted since start, by SLO name."""
+        ...
+
+    def recent_probes(self) -> Sequence[ProbeResult]:
+        """The latest canary results, newest first; failures are kept longer than successes."""
+        ...
+
+    def now_seconds(self) -> float:
+        """The agent's clock, unix seconds."""
+        ...
+
+    def version(self) -> str:
+        """The agent's version."""
+        ...
