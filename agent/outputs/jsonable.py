@@ -1,0 +1,199 @@
+"""Core types as plain values for JSON, in the shapes people script against; the one place that knows them.
+
+Every function returns dicts, lists, strings, numbers, booleans and None only: `json.dumps(..., allow_nan=False)` takes
+it. What is not known, and what JSON has no number for (NaN, infinity), is None. Stamps are unix seconds.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+from agent.model import (
+    Alert,
+    Burn,
+    Counts,
+    Figure,
+    Latency,
+    Level,
+    Recommendation,
+    Signals,
+    SloStatus,
+    Snapshot,
+    TargetStatus,
+)
+from probes.sample import ProbeResult
+
+Json = dict[str, object]
+"""What every function here returns: one JSON object."""
+
+
+def snapshot_json(snapshot: Snapshot) -> Json:
+    """The state after one tick: `{"at", "slos", "targets", "alerts", "recommendations"}`, the last four lists."""
+    return {
+        "at": snapshot.at_seconds,
+        "slos": [slo_json(status) for status in snapshot.slos],
+        "targets": [target_json(target) for target in snapshot.targets],
+        "alerts": [alert_json(alert) for alert in snapshot.alerts],
+        "recommendations": [recommendation_json(recommendation) for recommendation in snapshot.recommendations],
+    }
+
+
+def slo_json(status: SloStatus) -> Json:
+    """One SLO: its promise, state, budget and burn pairs, with the counts that each was computed from."""
+    slo = status.slo
+    return {
+        "name": slo.name,
+        "service": slo.service,
+        "sli": slo.sli,
+        "source": slo.source,
+        "model": slo.model,
+        "role": slo.role,
+        "objective_ratio": slo.objective_ratio,
+        "period_seconds": slo.period_seconds,
+        "threshold_seconds": slo.threshold_seconds,
+        "undecided": slo.undecided,
+        "runbook_url": slo.runbook_url,
+        "state": status.state,
+        "last_event_at": _plain(status.last_event_at_seconds),
+        "budget": {
+            "remaining_ratio": _plain(status.budget.remaining_ratio),
+            "coverage_ratio": _plain(status.budget.coverage_ratio),
+            "counts": _plain(status.budget.counts),
+        },
+        "burns": [_burn_json(burn) for burn in status.burns],
+    }
+
+
+def target_json(target: TargetStatus) -> Json:
+    """One target; `last_seen` is None where it never answered."""
+    return {
+        "name": target.name,
+        "source": target.source,
+        "health": target.health,
+        "last_seen": _plain(target.last_seen_seconds),
+        "last_outcome": target.last_outcome,
+        "detail": target.detail,
+        "model": target.model,
+        "role": target.role,
+        "labels": dict(target.labels),
+    }
+
+
+def alert_json(alert: Alert) -> Json:
+    """One alert; `ends_at` is None while it fires."""
+    return {
+        "state": "firing" if alert.is_firing else "resolved",
+        "labels": dict(alert.labels),
+        "annotations": dict(alert.annotations),
+        "starts_at": alert.starts_at_seconds,
+        "ends_at": _plain(alert.ends_at_seconds),
+    }
+
+
+def recommendation_json(recommendation: Recommendation) -> Json:
+    """One recommendation, with exactly the keys that are promised to scripts, in their order."""
+    return {
+        "id": recommendation.id,
+        "at": recommendation.at_seconds,
+        "target": {"model": recommendation.model, "role": recommendation.role},
+        "action": recommendation.action,
+        "current": _plain(recommendation.current),
+        "proposed": _plain(recommendation.proposed),
+        "low": _plain(recommendation.low),
+        "high": _plain(recommendation.high),
+        "reason_code": recommendation.reason_code,
+        "binding": recommendation.binding,
+        "summary": recommendation.summary,
+        "confidence": _plain(recommendation.confidence),
+        "meets_slo": recommendation.meets_slo,
+        "evidence": [
+            {"signal": item.signal, "window_seconds": item.window_seconds, "value": _plain(item.value)}
+            for item in recommendation.evidence
+        ],
+        "alternatives": _plain(recommendation.alternatives),
+        "do_nothing": _plain(recommendation.do_nothing),
+        "side_effects": list(recommendation.side_effects),
+        "steps": list(recommendation.steps),
+        "rollback": recommendation.rollback,
+        "verify_at": recommendation.verify_at_seconds,
+        "verdict": recommendation.verdict,
+    }
+
+
+def signals_json(signals: Signals) -> Json:
+    """Every field of `Signals` under its own name; figures, latencies and levels as objects, unknown as None."""
+    return {field.name: _plain(getattr(signals, field.name)) for field in fields(signals)}
+
+
+def figure_json(figure: Figure | None) -> Json | None:
+    """A figure with its bounds; None stays None."""
+    if figure is None:
+        return None
+    return {field.name: _plain(getattr(figure, field.name)) for field in fields(figure)}
+
+
+def probe_json(probe: ProbeResult) -> Json:
+    """One canary result; `itl_seconds` is None where the stream showed no gap between tokens."""
+    return {
+        "target": probe.target,
+        "kind": probe.kind,
+        "model": probe.model,
+        "at": probe.at_seconds,
+        "planned_at": probe.planned_at_seconds,
+        "outcome": probe.outcome,
+        "ttft_seconds": _plain(probe.ttft_seconds),
+        "first_text_seconds": _plain(probe.first_text_seconds),
+        "tpot_seconds": _plain(probe.tpot_seconds),
+        "itl_seconds": _gaps_json(probe.itl_gaps_seconds),
+        "e2e_seconds": _plain(probe.e2e_seconds),
+        "output_tokens": probe.output_tokens,
+        "prompt_tokens": probe.prompt_tokens,
+        "cached_tokens": probe.cached_tokens,
+        "timing_error_seconds": _plain(probe.timing_error_seconds),
+        "phases": _plain(probe.phases),
+        "flags": list(probe.flags),
+        "request_id": probe.request_id,
+        "detail": probe.detail,
+    }
+
+
+def _burn_json(burn: Burn) -> Json:
+    return {
+        "severity": burn.pair.severity,
+        "tier": burn.pair.tier,
+        "short_seconds": burn.pair.short_seconds,
+        "long_seconds": burn.pair.long_seconds,
+        "factor": burn.pair.factor,
+        "short_rate": _plain(burn.short_rate),
+        "long_rate": _plain(burn.long_rate),
+        "short_counts": _plain(burn.short_counts),
+        "long_counts": _plain(burn.long_counts),
+        "is_burning": burn.is_burning,
+        "reason": burn.reason,
+    }
+
+
+def _gaps_json(gaps: Sequence[float]) -> Json | None:
+    """p50 and p99 as numpy's linear ones over the gaps."""
+    if not gaps:
+        return None
+    cuts = statistics.quantiles(gaps, n=100, method="inclusive") if len(gaps) > 1 else [gaps[0]] * 99
+    return {"p50": cuts[49], "p99": cuts[98], "max": max(gaps)}
+
+
+def _plain(value: object) -> object:
+    match value:
+        case float():
+            plain: object = value if math.isfinite(value) else None
+        case Counts():
+            plain = {"good": value.good, "bad": value.bad, "undecided": value.undecided, "total": value.total}
+        case Figure() | Latency() | Level():
+            plain = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        case Mapping():
+            plain = {str(key): _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            plain = [_plain(inner) for inner in value]
+        case _:
+            plain = value
+    return plain
