@@ -1,0 +1,100 @@
+"""The JSON interface: what the agent knows, under the names that scripts rely on.
+
+Every answer has `at` (the tick it describes, null before the first) and the list or object it is named after.
+"""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from agent.outputs.jsonable import probe_json, signals_json, snapshot_json
+from agent.view import View
+from agent.web.guard import dumps, refusal
+from agent.web.history import History
+from agent.web.verdict import has_ticked, verdict
+
+WINDOWS_SECONDS = (60, 300, 3600)
+DEFAULT_WINDOW_SECONDS = 300
+
+
+def routes(view: View, history: History, note: str | None) -> list[web.RouteDef]:
+    """All of /api/v1."""
+
+    async def status(_request: web.Request) -> web.Response:
+        return _json(_status(view, note))
+
+    async def signals(request: web.Request) -> web.Response:
+        window_seconds = _window_seconds(request)
+        if window_seconds is None:
+            return refusal(
+                HTTPStatus.BAD_REQUEST,
+                f'window_seconds is "{request.query["window_seconds"]}"',
+                request.path,
+                "Write one of 60, 300, 3600.",
+            )
+        return _json(_signals(view, window_seconds))
+
+    async def probes(_request: web.Request) -> web.Response:
+        return _json({"at": _at(view), "probes": [probe_json(probe) for probe in view.recent_probes()]})
+
+    async def past(_request: web.Request) -> web.Response:
+        return _json(history.as_json())
+
+    parts = ("targets", "slos", "alerts", "recommendations")
+    return [
+        web.get("/api/v1/status", status),
+        web.get("/api/v1/signals", signals),
+        web.get("/api/v1/probes", probes),
+        web.get("/api/v1/history", past),
+        *(web.get(f"/api/v1/{part}", _part_of_snapshot(view, part)) for part in parts),
+    ]
+
+
+def _part_of_snapshot(view: View, part: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_request: web.Request) -> web.Response:
+        return _json({"at": _at(view), part: snapshot_json(view.snapshot())[part]})
+
+    return answer
+
+
+def _status(view: View, note: str | None) -> dict[str, object]:
+    snapshot, now_seconds = view.snapshot(), view.now_seconds()
+    said = verdict(snapshot, now_seconds)
+    return {
+        "at": _at(view),
+        "now": now_seconds,
+        "version": view.version(),
+        "ready": has_ticked(snapshot),
+        "note": note,
+        "verdict": {"level": said.level, "text": said.text, "details": list(said.details)},
+        "targets": len(snapshot.targets),
+        "slos": len(snapshot.slos),
+        "alerts_firing": sum(alert.is_firing and alert.name != "Watchdog" for alert in snapshot.alerts),
+    }
+
+
+def _signals(view: View, window_seconds: float) -> dict[str, object]:
+    seen = view.signals(window_seconds)
+    return {
+        "at": _at(view),
+        "window_seconds": seen.window_seconds,
+        "targets": {name: {"signals": signals_json(signals)} for name, signals in seen.targets.items()},
+        "total": {"signals": signals_json(seen.total)},
+    }
+
+
+def _window_seconds(request: web.Request) -> float | None:
+    text = request.query.get("window_seconds", str(DEFAULT_WINDOW_SECONDS))
+    return next((float(seconds) for seconds in WINDOWS_SECONDS if text == str(seconds)), None)
+
+
+def _at(view: View) -> float | None:
+    snapshot = view.snapshot()
+    return snapshot.at_seconds if has_ticked(snapshot) else None
+
+
+def _json(body: dict[str, object]) -> web.Response:
+    response = web.json_response(body, dumps=dumps)
+    response.enable_compression()
+    return response

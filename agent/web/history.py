@@ -1,0 +1,58 @@
+"""A short memory for the page's sparklines. Nothing else reads it, and it starts empty after a restart."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from agent.model import Signals
+from agent.view import View
+
+INTERVAL_SECONDS = 5.0
+"""Real time between two points: fine enough to see a story unfold, cheap enough to forget about."""
+POINTS = 720
+"""One hour of points."""
+WINDOW_SECONDS = 60.0
+"""Each point is the rolling minute before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """All targets together over one minute; None is unknown and leaves a gap in the line."""
+
+    at_seconds: float
+    ttft_p99_seconds: float | None
+    request_rate_per_second: float | None
+    requests_waiting: float | None
+
+
+@dataclass(slots=True)
+class History:
+    """The latest points, oldest first."""
+
+    points: deque[Point] = field(default_factory=lambda: deque(maxlen=POINTS))
+
+    def observe(self, view: View) -> None:
+        """Add a point for now, unless the agent's clock has not moved since the last one."""
+        now_seconds = view.now_seconds()
+        if self.points and self.points[-1].at_seconds >= now_seconds:
+            return
+        self.points.append(_point(now_seconds, view.signals(WINDOW_SECONDS).total))
+
+    def as_json(self) -> dict[str, object]:
+        """Columns of equal length: `at` and one per figure; unknown is None."""
+        return {
+            "window_seconds": WINDOW_SECONDS,
+            "at": [point.at_seconds for point in self.points],
+            "ttft_p99_seconds": [point.ttft_p99_seconds for point in self.points],
+            "request_rate_per_second": [point.request_rate_per_second for point in self.points],
+            "requests_waiting": [point.requests_waiting for point in self.points],
+        }
+
+
+def _point(now_seconds: float, total: Signals) -> Point:
+    p99 = total.ttft_seconds.p99 if total.ttft_seconds else None
+    return Point(
+        at_seconds=now_seconds,
+        ttft_p99_seconds=p99.value if p99 else None,
+        request_rate_per_second=total.request_rate_per_second,
+        requests_waiting=total.requests_waiting.last if total.requests_waiting else None,
+    )

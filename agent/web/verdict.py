@@ -1,0 +1,153 @@
+"""The top line of the page: how things stand, in words a person can act on at three in the morning."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.model import Alert, Burn, SloStatus, Snapshot, TargetStatus
+from agent.web import words
+
+Level = Literal["bad", "watch", "unknown", "good"]
+URGENCY: tuple[Level, ...] = ("bad", "watch", "unknown", "good")
+
+STALE_TICK_SECONDS = 60.0
+"""Agent time without an evaluation after which nothing on the page can be trusted; twelve default ticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One thing worth saying and how bad it is."""
+
+    level: Level
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The worst thing first; `details` are the others, in falling order of urgency."""
+
+    level: Level
+    text: str
+    details: tuple[str, ...]
+
+
+def has_ticked(snapshot: Snapshot) -> bool:
+    """Whether the agent has evaluated anything yet: a snapshot from before the first tick is stamped 0."""
+    return snapshot.at_seconds > 0
+
+
+def verdict(snapshot: Snapshot, now_seconds: float) -> Verdict:
+    """How things stand. Only "good" when SLOs are kept, targets answer and the agent itself is awake."""
+    if not has_ticked(snapshot):
+        return Verdict("unknown", "Starting: nothing has been evaluated yet", ())
+    sentences = sorted(
+        _sentences(snapshot, now_seconds), key=lambda said: ("bad", "watch", "unknown").index(said.level)
+    )
+    if not sentences:
+        return Verdict("good", _all_kept(snapshot), ())
+    if kept := sum(status.state == "ok" for status in snapshot.slos):
+        sentences.append(Sentence("good", f"{words.count(kept, 'other SLO')} {'is' if kept == 1 else 'are'} kept"))
+    first, *others = sentences
+    return Verdict(first.level, first.text, tuple(said.text for said in others))
+
+
+def _sentences(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
+    age_seconds = now_seconds - snapshot.at_seconds
+    if age_seconds > STALE_TICK_SECONDS:
+        yield Sentence("bad", f"The agent has not evaluated anything for {words.duration(age_seconds)}")
+    yield from _burning(snapshot, now_seconds)
+    yield from _exhausted(snapshot)
+    yield from _targets(snapshot, now_seconds)
+    yield from _other_alerts(snapshot, now_seconds)
+    yield from _unknown(snapshot)
+
+
+def _burning(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
+    burning = sorted((s for s in snapshot.slos if s.state == "burning"), key=lambda s: -(fastest(s).pair.factor))
+    if not burning:
+        return
+    said = [f"{status.slo.name}, {words.factor(fastest(status).long_rate)}" for status in burning]
+    is_or_are = "is burning its budget" if len(burning) == 1 else "are burning their budgets"
+    told = _told({status.slo.name for status in burning}, snapshot.alerts, now_seconds)
+    paging = any(fastest(status).pair.severity == "page" for status in burning)
+    text = f"{words.count(len(burning), 'SLO')} {is_or_are}: {'; '.join(said)}{told}"
+    yield Sentence("bad" if paging else "watch", text)
+
+
+def fastest(status: SloStatus) -> Burn:
+    """The burning pair with the highest factor; the first pair where none burns."""
+    return max(status.burns, key=lambda burn: (burn.is_burning, burn.pair.factor))
+
+
+def _told(slos: set[str], alerts: tuple[Alert, ...], now_seconds: float) -> str:
+    for severity, verb in (("page", "paged"), ("ticket", "ticket opened")):
+        starts = [
+            alert.starts_at_seconds
+            for alert in alerts
+            if alert.is_firing and _label(alert, "slo") in slos and _label(alert, "severity") == severity
+        ]
+        if starts:
+            return f"; {verb} {words.duration(now_seconds - min(starts))} ago"
+    return ""
+
+
+def _exhausted(snapshot: Snapshot) -> Iterator[Sentence]:
+    names = [status.slo.name for status in snapshot.slos if status.state == "exhausted"]
+    if names:
+        has_or_have = "has" if len(names) == 1 else "have"
+        yield Sentence("bad", f"{words.listing(names)} {has_or_have} spent the whole error budget of the period")
+
+
+def _targets(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
+    for target in snapshot.targets:
+        silence = _silence(target, now_seconds)
+        match target.health:
+            case "down":
+                yield Sentence("bad", f"{target.name} is down: {target.last_outcome}, {silence}")
+            case "stuck":
+                yield Sentence("bad", f"{target.name} is stuck: it answers, but makes no progress")
+            case "stale":
+                yield Sentence("watch", f"No data from {target.name}: {target.last_outcome}, {silence}")
+            case "unknown":
+                yield Sentence("unknown", f"{target.name} has not answered yet")
+            case "up":
+                pass
+
+
+def _silence(target: TargetStatus, now_seconds: float) -> str:
+    if target.last_seen_seconds is None:
+        return "never seen"
+    return f"last seen {words.duration(now_seconds - target.last_seen_seconds)} ago"
+
+
+def _other_alerts(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
+    said_already = {"SLOBurnRate", "SLOBudgetExhausted", "EngineUnreachable", "EngineStuck", "Watchdog"}
+    for alert in snapshot.alerts:
+        if alert.is_firing and alert.name not in said_already:
+            summary = alert.annotations.get("summary") or alert.name
+            since = words.duration(now_seconds - alert.starts_at_seconds)
+            yield Sentence("bad" if _label(alert, "severity") == "page" else "watch", f"{summary} (for {since})")
+
+
+def _unknown(snapshot: Snapshot) -> Iterator[Sentence]:
+    blind = [status.slo.name for status in snapshot.slos if status.state == "no_data"]
+    early = [status.slo.name for status in snapshot.slos if status.state == "insufficient_data"]
+    if blind:
+        yield Sentence("unknown", f"No data to judge {words.listing(blind)}")
+    if early:
+        yield Sentence("unknown", f"Not enough data yet to judge {words.listing(early)}")
+
+
+def _all_kept(snapshot: Snapshot) -> str:
+    idle = [status.slo.name for status in snapshot.slos if status.state == "no_traffic"]
+    number = len(snapshot.slos)
+    if not number:
+        return f"No SLOs are configured; {words.count(len(snapshot.targets), 'target')} watched"
+    if len(idle) == number:
+        return "No traffic: nothing to judge, every target answers"
+    kept = "The SLO is kept" if number == 1 else f"All {number} SLOs are kept"
+    return kept + (f" ({words.listing(idle)}: no traffic)" if idle else "")
+
+
+def _label(alert: Alert, name: str) -> str:
+    return dict(alert.labels).get(name, "")
