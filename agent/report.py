@@ -1,0 +1,81 @@
+"""`report`: signals over exactly one stretch of a recording, by the same windows and the same arithmetic as live."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.model import Signals
+from agent.signals.read import Question, read_signals
+from agent.windows import Windows
+from probes.recording import EntryReader, read_entries
+from probes.sample import ProbeResult
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Which part of a recording is asked about; None is its beginning or end, or all targets."""
+
+    from_seconds: float | None = None
+    to_seconds: float | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Signals per target and of all together over [from_seconds, to_seconds]."""
+
+    from_seconds: float
+    to_seconds: float
+    targets: dict[str, Signals]
+    total: Signals
+
+
+class EmptyStretchError(ValueError):
+    """The stretch holds no readings; the text says what the recording has."""
+
+
+def report(recording: Path, stretch: Stretch, question: Question) -> Report:
+    """The report. Raises RecordingError for a bad file, EmptyStretchError when nothing lies in the stretch.
+
+    A counter's rise is taken from the last reading at or before `from` to the last at or before `to`.
+    """
+    windows, first, last = _read(recording, stretch)
+    start = first if stretch.from_seconds is None else stretch.from_seconds
+    end = last if stretch.to_seconds is None else stretch.to_seconds
+    names = _names(windows, stretch, start, end)
+    return Report(
+        start,
+        end,
+        {name: read_signals(windows, start, end, [name], question) for name in names},
+        read_signals(windows, start, end, names, question),
+    )
+
+
+def _read(recording: Path, stretch: Stretch) -> tuple[Windows, float, float]:
+    windows, reader = Windows(keep_seconds=math.inf), EntryReader()
+    first, last = math.inf, -math.inf
+    for entry in read_entries(recording):
+        first, last = min(first, entry.at_seconds), max(last, entry.at_seconds)
+        if stretch.to_seconds is not None and entry.at_seconds > stretch.to_seconds:
+            continue
+        seen = reader.read(entry)
+        if isinstance(seen, ProbeResult):
+            windows.take_probe(seen)
+        elif seen is not None:
+            windows.take(seen)
+    if first > last:
+        raise EmptyStretchError(f"{recording}: holds no entries.")
+    return windows, first, last
+
+
+def _names(windows: Windows, stretch: Stretch, start: float, end: float) -> Sequence[str]:
+    every = sorted({key.target for key in windows.increments} | set(windows.probes))
+    names = [name for name in every if stretch.target in (None, name)]
+    if not names:
+        raise EmptyStretchError(f"no target is called {stretch.target}; the recording has {', '.join(every) or 'none'}.")
+    if not any(True for _ in windows.between(start, end, names)):
+        times = [i.to_seconds for increments in windows.increments.values() for i in increments]
+        span = f"from {min(times):.1f} to {max(times):.1f}" if times else "no readings"
+        raise EmptyStretchError(f"nothing was read between {start:.1f} and {end:.1f}; the recording has {span}.")
+    return names

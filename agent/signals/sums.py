@@ -1,0 +1,65 @@
+"""What a window's increments add up to: counters and histograms summed, gauges followed through time."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agent.model import Level
+from agent.stats.buckets import Buckets, merged
+from agent.windows import EngineKey, Increment
+
+
+@dataclass(slots=True)
+class Sums:
+    """The increments of some engines over one window, added up."""
+
+    counters: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    histograms: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
+    seconds: dict[EngineKey, float] = field(default_factory=lambda: defaultdict(float))
+    gauges: dict[str, list[tuple[float, EngineKey, float]]] = field(default_factory=lambda: defaultdict(list))
+
+    def counter(self, signal: str, label: str = "") -> float | None:
+        """The rise of a counter; None when no page had it."""
+        return self.counters.get((signal, label))
+
+    def by_label(self, signal: str) -> dict[str, float]:
+        """The rises of a labelled counter; empty when no page had it."""
+        return {label: value for (name, label), value in self.counters.items() if name == signal}
+
+    def histogram(self, signal: str) -> Buckets | None:
+        """All observations; None when no page had the histogram."""
+        return merged(self.histograms.get(signal, ()))
+
+    def covered_seconds(self, source: str) -> float:
+        """The longest stretch that readings of this source cover; 0 without any."""
+        return max((s for key, s in self.seconds.items() if key.source == source), default=0.0)
+
+    def level(self, signal: str, *, as_mean: bool = False) -> Level | None:
+        """A gauge of all engines together (added up, or averaged), at every instant at which all are known.
+
+        Engines are read at different instants: each counts with its latest reading. None without readings.
+        """
+        readings = sorted(self.gauges.get(signal, ()), key=lambda reading: reading[0])
+        engines = len({key for _, key, _ in readings})
+        latest: dict[EngineKey, float] = {}
+        values = []
+        for _, key, value in readings:
+            latest[key] = value
+            if len(latest) == engines:
+                values.append(sum(latest.values()) / (engines if as_mean else 1))
+        return Level(sum(values) / len(values), max(values), values[-1]) if values else None
+
+
+def add_up(increments: Iterable[Increment]) -> Sums:
+    """Sums over the increments, in whatever order they come."""
+    sums = Sums()
+    for increment in increments:
+        for place, rise in increment.counters.items():
+            sums.counters[place] += rise
+        for signal, buckets in increment.histograms.items():
+            sums.histograms[signal].append(buckets)
+        for (signal, label), value in increment.gauges.items():
+            if not label:
+                sums.gauges[signal].append((increment.to_seconds, increment.key, value))
+        sums.seconds[increment.key] += increment.to_seconds - increment.from_seconds
+    return sums

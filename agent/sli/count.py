@@ -1,0 +1,66 @@
+"""Counting: what came in since the last tick becomes good, bad and undecided events of every SLO."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.model import Slo
+from agent.sli.canary import canary_events
+from agent.sli.engine import engine_events, pending_for
+from agent.sli.pending import PendingRequests
+from agent.windows import EngineKey, Windows
+
+PENDING_KEPT_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What the plan knows of a target: whom it serves. `model` is "" until a page or the config names it."""
+
+    model: str
+    role: str
+    service: str | None
+    dollars_per_second: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PendingBook:
+    """The balances of pending requests, one per SLO and engine."""
+
+    balances: dict[tuple[str, EngineKey], PendingRequests | None] = field(default_factory=dict)
+
+    def of(self, slo: Slo, key: EngineKey) -> PendingRequests | None:
+        place = (slo.name, key)
+        if place not in self.balances:
+            self.balances[place] = pending_for(slo)
+        return self.balances[place]
+
+
+def count_events(
+    slos: tuple[Slo, ...], targets: Mapping[str, TargetFacts], windows: Windows, pending: PendingBook
+) -> None:
+    """Drain the windows' fresh readings into their event buckets; each reading counts once for each SLO it concerns."""
+    increments, probes = windows.drain()
+    for slo in slos:
+        buckets = windows.events[slo.name]
+        if slo.source == "engine":
+            for increment in increments:
+                if increment.key.source == "vllm" and concerns(slo, targets.get(increment.key.target), increment.key.model):
+                    buckets.begin(increment.to_seconds)
+                    buckets.add(engine_events(slo, increment, pending.of(slo, increment.key)))
+        else:
+            for result in probes:
+                if concerns(slo, targets.get(result.target), result.model):
+                    buckets.begin(result.planned_at_seconds)
+                    buckets.add(canary_events(slo, result))
+
+
+def concerns(slo: Slo, facts: TargetFacts | None, model: str) -> bool:
+    """Whether an SLO counts what this target does. A target the plan does not know (it vanished) counts for none."""
+    if facts is None:
+        return False
+    if facts.service is not None and facts.service != slo.service:
+        return False
+    if slo.model is not None and slo.model != (model or facts.model):
+        return False
+    return slo.role is None or slo.role == facts.role

@@ -1,0 +1,43 @@
+"""Burn rates: how many times faster than allowed the error budget is being spent, over two windows at once.
+
+Source: The Site Reliability Workbook, chapter 5, "Alerting on SLOs", multi-window, multi-burn-rate alerts.
+"""
+
+from agent.model import Burn, BurnPair, Counts, Slo
+from agent.stats.time_buckets import TimeBuckets
+
+
+def burn(slo: Slo, pair: BurnPair, events: TimeBuckets, now_seconds: float) -> Burn:
+    """How one pair stands at `now_seconds`, with its reason.
+
+    A ticket's long window must not speak for days it has not seen: while it is not yet full, the events are taken as
+    if the rest of it had been as busy and good. A page may fire on what evidence there is.
+    """
+    short, long = events.since(now_seconds - pair.short_seconds), events.since(now_seconds - pair.long_seconds)
+    coverage = events.coverage_ratio(pair.long_seconds, now_seconds) if pair.severity == "ticket" else 1.0
+    short_rate = burn_rate(slo, short)
+    long_rate = burn_rate(slo, long, coverage)
+    reason = _reason(slo, pair, short_rate, long_rate, long)
+    return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason)
+
+
+def burn_rate(slo: Slo, counts: Counts, coverage_ratio: float = 1.0) -> float | None:
+    """bad / total / budget; 1 spends exactly the whole budget by the end of the period. None without events."""
+    if counts.total <= 0 or coverage_ratio <= 0:
+        return None
+    return bad_events(slo, counts) / (counts.total / coverage_ratio) / slo.budget_ratio
+
+
+def bad_events(slo: Slo, counts: Counts) -> float:
+    """Events that spend budget: the bad ones, and the undecided ones where the SLO counts them so."""
+    return counts.bad + (counts.undecided if slo.undecided == "bad" else 0.0)
+
+
+def _reason(slo: Slo, pair: BurnPair, short_rate: float | None, long_rate: float | None, long: Counts) -> str:
+    if short_rate is None or long_rate is None:
+        return "no_events"
+    if short_rate <= pair.factor or long_rate <= pair.factor:
+        return "within_budget"
+    if bad_events(slo, long) < slo.min_bad_events:
+        return "too_few_bad_events"
+    return "burning"

@@ -1,0 +1,202 @@
+"""Windows keep what probes saw: per engine, what happened between two readings, with the time it happened in."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent.stats.buckets import Buckets
+from agent.stats.time_buckets import TimeBuckets
+from probes.sample import HistogramSample, ProbeResult, Reading
+
+SignalKey = tuple[str, str]  # (signal, label)
+KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
+
+
+class EngineKey(NamedTuple):
+    """One engine as seen through one target."""
+
+    target: str
+    source: str
+    engine: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """What one engine did in (from_seconds, to_seconds]; the gauges are those of the later reading.
+
+    `restarted` says that its process is another one than before: requests in flight are gone.
+    """
+
+    key: EngineKey
+    from_seconds: float
+    to_seconds: float
+    counters: Mapping[SignalKey, float]
+    histograms: Mapping[str, Buckets]
+    gauges: Mapping[SignalKey, float]
+    restarted: bool
+
+
+@dataclass(slots=True)
+class TargetLog:
+    """The last looks at one target."""
+
+    source: str
+    first_attempt_at_seconds: float
+    last_attempt: Reading
+    last_ok: Reading | None = None
+    model: str = ""
+
+
+@dataclass(slots=True)
+class _Raw:
+    at_seconds: float
+    counters: dict[SignalKey, float] = field(default_factory=dict)
+    histograms: dict[str, HistogramSample] = field(default_factory=dict)
+    gauges: dict[SignalKey, float] = field(default_factory=dict)
+
+
+class Windows:
+    """All state that readings leave behind. `keep_seconds` is how long increments and canary results are kept."""
+
+    def __init__(self, keep_seconds: float = KEEP_SECONDS) -> None:
+        self.keep_seconds = keep_seconds
+        self.targets: dict[str, TargetLog] = {}
+        self.increments: dict[EngineKey, deque[Increment]] = defaultdict(deque)
+        self.probes: dict[str, deque[ProbeResult]] = defaultdict(deque)
+        self.totals: dict[tuple[EngineKey, str], Buckets] = {}
+        self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
+        self._raw: dict[EngineKey, _Raw] = {}
+        self._fresh_increments: list[Increment] = []
+        self._fresh_probes: list[ProbeResult] = []
+
+    def take(self, reading: Reading) -> None:
+        """Keep one look at one target. A reading not newer than the last one of that target is ignored."""
+        log = self.targets.get(reading.target)
+        if log is None:
+            log = TargetLog(reading.source, reading.at_seconds, reading)
+            self.targets[reading.target] = log
+        elif reading.at_seconds <= log.last_attempt.at_seconds:
+            return
+        before, log.last_attempt = log.last_ok, reading
+        if reading.outcome != "ok":
+            return
+        log.last_ok = reading
+        restarted = _restarted(before, reading)
+        for key, raw in _by_engine(reading).items():
+            log.model = key.model or log.model
+            increment = self._difference(key, raw, log, before, reading, restarted=restarted)
+            self._raw[key] = raw
+            self._keep(increment)
+
+    def take_probe(self, result: ProbeResult) -> None:
+        """Keep one canary result."""
+        results = self.probes[result.target]
+        results.append(result)
+        self._fresh_probes.append(result)
+        while results and results[0].at_seconds < result.at_seconds - self.keep_seconds:
+            results.popleft()
+
+    def forget(self, target: str) -> None:
+        """A target that is no longer watched steers nothing; what it did stays counted."""
+        self.targets.pop(target, None)
+        self.probes.pop(target, None)
+        for key in [key for key in self.increments if key.target == target]:
+            del self.increments[key]
+            self._raw.pop(key, None)
+
+    def drain(self) -> tuple[list[Increment], list[ProbeResult]]:
+        """What came in since the last call, each increment and each canary result exactly once."""
+        fresh = self._fresh_increments, self._fresh_probes
+        self._fresh_increments, self._fresh_probes = [], []
+        return fresh
+
+    def between(self, start_seconds: float, end_seconds: float, targets: Iterable[str]) -> Iterator[Increment]:
+        """Increments of these targets that end in (start_seconds, end_seconds]."""
+        wanted = set(targets)
+        for key, increments in self.increments.items():
+            if key.target in wanted:
+                yield from (i for i in increments if start_seconds < i.to_seconds <= end_seconds)
+
+    def _keep(self, increment: Increment) -> None:
+        kept = self.increments[increment.key]
+        kept.append(increment)
+        self._fresh_increments.append(increment)
+        while kept and kept[0].to_seconds < increment.to_seconds - self.keep_seconds:
+            kept.popleft()
+        for signal, buckets in increment.histograms.items():
+            place = (increment.key, signal)
+            known = self.totals.get(place)
+            same_layout = known is not None and known.edges == buckets.edges
+            self.totals[place] = known + buckets if known is not None and same_layout else buckets
+
+    def _difference(
+        self, key: EngineKey, raw: _Raw, log: TargetLog, before: Reading | None, now: Reading, *, restarted: bool
+    ) -> Increment:
+        last = self._raw.get(key)
+        born_since = now.process_start_seconds is not None and now.process_start_seconds > log.first_attempt_at_seconds
+        if before is None and not born_since:
+            return Increment(key, now.at_seconds, now.at_seconds, {}, {}, raw.gauges, restarted=False)
+        if last is None or restarted:
+            last = _Raw(raw.at_seconds)  # everything on the page happened since we last looked
+        start = before.at_seconds if before else log.first_attempt_at_seconds
+        if now.process_start_seconds is not None:
+            start = min(max(start, now.process_start_seconds), now.at_seconds)
+        counters = {place: _rise(last.counters.get(place, 0.0), value) for place, value in raw.counters.items()}
+        histograms = {
+            signal: buckets
+            for signal, histogram in raw.histograms.items()
+            if (buckets := _new_observations(last.histograms.get(signal), histogram)) is not None
+        }
+        return Increment(key, start, now.at_seconds, counters, histograms, raw.gauges, restarted)
+
+
+def _restarted(before: Reading | None, now: Reading) -> bool:
+    """Another process than before, by its start time, or by counters that fell where no start time is told."""
+    if before is None:
+        return False
+    if before.process_start_seconds is not None and now.process_start_seconds is not None:
+        return abs(before.process_start_seconds - now.process_start_seconds) > 1.0
+    last = {(s.engine, s.model, s.signal, s.label): s.value for s in before.samples if s.kind == "counter"}
+    fallen = [
+        last[place] > s.value
+        for s in now.samples
+        if s.kind == "counter" and (place := (s.engine, s.model, s.signal, s.label)) in last
+    ]
+    return any(fallen)
+
+
+def _by_engine(reading: Reading) -> dict[EngineKey, _Raw]:
+    engines: dict[EngineKey, _Raw] = defaultdict(lambda: _Raw(reading.at_seconds))
+    for sample in reading.samples:
+        raw = engines[EngineKey(reading.target, reading.source, sample.engine, sample.model)]
+        place = raw.counters if sample.kind == "counter" else raw.gauges
+        place[sample.signal, sample.label] = sample.value
+    for histogram in reading.histograms:
+        engines[EngineKey(reading.target, reading.source, histogram.engine, histogram.model)].histograms[
+            histogram.signal
+        ] = histogram
+    return engines
+
+
+def _rise(before: float, now: float) -> float:
+    """How much a counter rose; a counter that fell has started anew, and all it shows is new."""
+    return now - before if now >= before else now
+
+
+def _new_observations(before: HistogramSample | None, now: HistogramSample) -> Buckets | None:
+    """Observations since `before`; None where the bucket edges changed, so that nothing can be subtracted."""
+    if before is None or before.counts[-1] > now.counts[-1]:
+        return Buckets(now.edges, _per_bucket(now.counts), now.total)
+    if before.edges != now.edges:
+        return None
+    rises = tuple(b - a for a, b in zip(_per_bucket(before.counts), _per_bucket(now.counts), strict=True))
+    if any(rise < 0 for rise in rises):
+        return None  # the page was not read at one instant
+    total = None if before.total is None or now.total is None else now.total - before.total
+    return Buckets(now.edges, rises, total)
+
+
+def _per_bucket(cumulative: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(b - a for a, b in zip((0.0, *cumulative), cumulative, strict=False))

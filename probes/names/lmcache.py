@@ -1,0 +1,52 @@
+"""LMCache's multiprocess server: our signals and its metric names.
+
+Source: pages captured from LMCache 0.5.6 (`lmcache server`), alone and beside vLLM 0.32.
+"""
+
+from probes.names.table import Name
+
+PREFIXES = ("lmcache_mp_",)
+MODEL_LABEL = "model_name"  # LMCache writes the model's path here, vLLM its served name
+
+NAMES = (
+    Name(
+        "cache_lookup_tokens_total",
+        "counter",
+        ("lookup_requested_tokens_total",),
+        "tokens",
+        "Tokens looked up (whole chunks).",
+        "Denominator differs from vLLM's external queries, which count single tokens.",
+    ),
+    Name(
+        "cache_hit_tokens_total",
+        "counter",
+        ("lookup_hit_tokens_total", "lookup_hit_total"),
+        "tokens",
+        "Tokens found, all tiers.",
+    ),
+    Name("cache_hit_l1_tokens_total", "counter", ("lookup_hit_l1_tokens_total",), "tokens", "Tokens found in memory."),
+    Name(
+        "cache_hit_l2_tokens_total",
+        "counter",
+        ("lookup_hit_l2_tokens_total",),
+        "tokens",
+        "Tokens found behind it (disk, remote).",
+    ),
+    Name("cache_usage_ratio", "gauge", ("l1_usage_ratio",), "ratio", "Part of the memory tier in use."),
+    Name("cache_used_bytes", "gauge", ("l1_memory_usage_bytes",), "bytes", "Bytes in the memory tier."),
+    Name(
+        "cache_evicted_chunks_total",
+        "counter",
+        ("l1_evicted_chunks_total",),
+        "chunks",
+        "Chunks evicted from the memory tier.",
+    ),
+    Name(
+        "cache_events_dropped_total",
+        "counter",
+        ("event_bus_dropped_events_total",),
+        "events",
+        "Events the server's own bus lost.",
+        "When it rises, every counter here is too low.",
+    ),
+)

@@ -1,0 +1,146 @@
+"""vLLM: our signals and its metric names (0.24 and 0.32; older names where they mean the same).
+
+Source: pages captured from vLLM 0.24 and 0.32 and the code of 0.32 (v1/metrics/loggers.py); renames from its change
+requests #18354, #24110 and #29330.
+"""
+
+from probes.names.table import Name
+
+PREFIXES = ("vllm:", "ray_vllm:", "kserve_vllm:", "vllm_")
+ENGINE_LABEL = "engine"  # the data-parallel rank
+MODEL_LABEL = "model_name"  # the first served name; aliases and LoRA adapters are not told apart
+
+NAMES = (
+    Name("requests_running", "gauge", ("num_requests_running",), "requests", "Requests in the running batch."),
+    Name(
+        "requests_waiting",
+        "gauge",
+        ("num_requests_waiting",),
+        "requests",
+        "Requests not yet scheduled.",
+        "Includes deferred ones (remote KV, LoRA budget).",
+    ),
+    Name(
+        "requests_waiting_by_reason",
+        "gauge",
+        ("num_requests_waiting_by_reason",),
+        "requests",
+        "Waiting requests by reason: capacity or deferred.",
+        label="reason",
+    ),
+    Name(
+        "kv_usage_ratio",
+        "gauge",
+        ("kv_cache_usage_perc", "gpu_cache_usage_perc"),
+        "ratio",
+        "Part of the KV blocks in use by running requests.",
+        "The name says perc, the value is 0..1; evictable cached blocks count as free.",
+    ),
+    Name("prompt_tokens_total", "counter", ("prompt_tokens_total",), "tokens", "Prompt tokens, cached ones included."),
+    Name(
+        "prompt_tokens_by_source_total",
+        "counter",
+        ("prompt_tokens_by_source_total",),
+        "tokens",
+        "Prompt tokens by source: local_compute, local_cache_hit, external_kv_transfer.",
+        label="source",
+    ),
+    Name(
+        "generation_tokens_total",
+        "counter",
+        ("generation_tokens_total",),
+        "tokens",
+        "Tokens generated, those of later aborted requests included.",
+    ),
+    Name(
+        "prefix_cache_queried_tokens_total",
+        "counter",
+        ("prefix_cache_queries_total",),
+        "tokens",
+        "Prompt tokens looked up in the prefix cache.",
+    ),
+    Name(
+        "prefix_cache_hit_tokens_total",
+        "counter",
+        ("prefix_cache_hits_total",),
+        "tokens",
+        "Prompt tokens found in the prefix cache.",
+    ),
+    Name(
+        "external_cache_queried_tokens_total",
+        "counter",
+        ("external_prefix_cache_queries_total",),
+        "tokens",
+        "Prompt tokens asked of the KV connector beyond the local hit.",
+    ),
+    Name(
+        "external_cache_hit_tokens_total",
+        "counter",
+        ("external_prefix_cache_hits_total",),
+        "tokens",
+        "Prompt tokens the KV connector had.",
+        "On a P/D decode instance near 100 % by construction: no hit rate.",
+    ),
+    Name(
+        "requests_finished_total",
+        "counter",
+        ("request_success_total",),
+        "requests",
+        "Finished requests by reason: stop, length, abort, error, repetition.",
+        "Misnamed on the page; clients that hang up are in none of them.",
+        label="finished_reason",
+    ),
+    Name(
+        "requests_rejected_total",
+        "counter",
+        ("admission_rejections_total",),
+        "requests",
+        "Requests the front end refused, by reason.",
+        "Has no engine label.",
+        label="reason",
+    ),
+    Name("preemptions_total", "counter", ("num_preemptions_total",), "events", "Preemptions (events, not requests)."),
+    Name(
+        "ttft_seconds",
+        "histogram",
+        ("time_to_first_token_seconds",),
+        "seconds",
+        "Arrival at the front end to first token, queue included.",
+        "Also observed for requests that failed before a token.",
+    ),
+    Name(
+        "itl_seconds",
+        "histogram",
+        ("inter_token_latency_seconds", "time_per_output_token_seconds"),
+        "seconds",
+        "Gap between two outputs of one request.",
+        "One a step, not a token: with speculative decoding larger than TPOT.",
+    ),
+    Name(
+        "tpot_seconds",
+        "histogram",
+        ("request_time_per_output_token_seconds",),
+        "seconds",
+        "Per finished request: (last - first token) / (tokens - 1).",
+        "0 is observed for requests of one token.",
+    ),
+    Name("e2e_seconds", "histogram", ("e2e_request_latency_seconds",), "seconds", "Arrival to the last token."),
+    Name(
+        "queue_seconds",
+        "histogram",
+        ("request_queue_time_seconds",),
+        "seconds",
+        "Queued to first scheduled.",
+        "Poisoned by requests that fail while waiting.",
+    ),
+    Name(
+        "step_tokens",
+        "histogram",
+        ("iteration_tokens_total",),
+        "tokens",
+        "Tokens per engine step; its count is the number of steps.",
+        "A histogram despite its name.",
+    ),
+)
+
+CONFIG_INFO = "cache_config_info"  # labels num_gpu_blocks x block_size, or kv_cache_size_tokens: the KV capacity

@@ -1,0 +1,121 @@
+"""Recordings: gzip'd JSON lines of what was seen, ordered by time; the format stands in docs/recordings.md."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from probes.nvml import gpu_reading
+from probes.page import SystemPage
+from probes.sample import ProbeResult, Reading
+
+PAGE_SOURCES = ("vllm", "lmcache")
+
+
+class RecordingError(ValueError):
+    """A recording that cannot be used; the text says which, where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line: what was seen of `target` by `source` at `at_seconds`. `body` is a page, or JSON."""
+
+    at_seconds: float
+    target: str
+    source: str
+    body: str
+
+
+class RecordingWriter:
+    """Appends entries to a new file; every entry is on disk when `write` returns, a crash loses none."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = gzip.open(path, "wt", encoding="utf-8", compresslevel=5)  # noqa: SIM115  closed by close()
+
+    def write(self, entry: Entry) -> None:
+        line = {"at": entry.at_seconds, "target": entry.target, "source": entry.source, "body": entry.body}
+        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+    def write_scrape(self, reading: Reading, body: str) -> None:
+        """A page as served (without comments), or, where there was none, the reason as source `scrape`."""
+        if reading.outcome == "ok":
+            kept = "\n".join(line for line in body.split("\n") if line and line[0] != "#") + "\n"
+            self.write(Entry(reading.at_seconds, reading.target, reading.source, kept))
+        else:
+            why = json.dumps({"outcome": reading.outcome, "detail": reading.detail, "source": reading.source})
+            self.write(Entry(reading.at_seconds, reading.target, "scrape", why))
+
+    def write_gpu(self, at_seconds: float, target: str, body: dict[str, Any]) -> None:
+        self.write(Entry(at_seconds, target, "nvml", json.dumps(body)))
+
+    def write_probe(self, result: ProbeResult) -> None:
+        self.write(Entry(result.at_seconds, result.target, "probe", json.dumps(asdict(result))))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """Every entry of the file, in order. A file cut off by a crash gives what it has.
+
+    Raises RecordingError when it is not there, not gzip'd JSON lines, or a line lacks a key.
+    """
+    number = 0
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                yield _entry(path, number, line)
+    except (EOFError, zlib.error) as error:
+        if number == 0:
+            raise RecordingError(f"{path}: is empty or damaged. Record again with `slo-agent record`.") from error
+    except gzip.BadGzipFile as error:
+        raise RecordingError(f"{path}: is not gzip'd. A recording ends in .jsonl.gz.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise RecordingError(f"{path}: cannot be read: {reason}.") from error
+
+
+def _entry(path: Path, number: int, line: str) -> Entry:
+    try:
+        fields = json.loads(line)
+        return Entry(float(fields["at"]), str(fields["target"]), str(fields["source"]), str(fields["body"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise RecordingError(
+            f'{path}: line {number} is no entry ({error}). Expected {{"at", "target", "source", "body"}}.'
+        ) from error
+
+
+class EntryReader:
+    """Turns entries back into readings and probe results, one page reader per target."""
+
+    def __init__(self) -> None:
+        self._pages: dict[tuple[str, str], SystemPage] = {}
+
+    def read(self, entry: Entry) -> Reading | ProbeResult | None:
+        """What the entry says; None for a source this version does not know."""
+        if entry.source in PAGE_SOURCES:
+            system = "lmcache" if entry.source == "lmcache" else "vllm"
+            page = self._pages.setdefault((entry.target, entry.source), SystemPage(system))  # type: ignore[arg-type]
+            return page.read(entry.body, entry.target, entry.at_seconds)
+        if entry.source not in ("nvml", "scrape", "probe"):
+            return None
+        try:
+            body = json.loads(entry.body)
+            if entry.source == "nvml":
+                return gpu_reading(entry.target, entry.at_seconds, body)
+            if entry.source == "probe":
+                return _probe(body)
+            return Reading(entry.target, body["source"], entry.at_seconds, body["outcome"], body.get("detail", ""))
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordingError(f"{entry.source} entry of {entry.target} at {entry.at_seconds}: {error}") from error
+
+
+def _probe(body: dict[str, Any]) -> ProbeResult:
+    known = {key: value for key, value in body.items() if key in ProbeResult.__dataclass_fields__}
+    for key in ("itl_gaps_seconds", "flags"):
+        known[key] = tuple(known.get(key, ()))
+    return ProbeResult(**known)
