@@ -100,24 +100,30 @@ def _exhausted(snapshot: Snapshot) -> Iterator[Sentence]:
 
 def _targets(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
     for target in snapshot.targets:
-        silence = _silence(target, now_seconds)
         match target.health:
             case "down":
-                yield Sentence("bad", f"{target.name} is down: {target.last_outcome}, {silence}")
+                yield Sentence("bad", f"{target.name} is down: {target.last_outcome}, {_seen(target, now_seconds)}")
             case "stuck":
                 yield Sentence("bad", f"{target.name} is stuck: it answers, but makes no progress")
             case "stale":
-                yield Sentence("watch", f"No data from {target.name}: {target.last_outcome}, {silence}")
+                yield Sentence(
+                    "watch", f"No data from {target.name}{_silent(target, now_seconds)}: {target.last_outcome}"
+                )
             case "unknown":
-                yield Sentence("unknown", f"{target.name} has not answered yet")
+                yield Sentence("unknown", f"{target.name} has not answered yet: {target.last_outcome}")
             case "up":
                 pass
 
 
-def _silence(target: TargetStatus, now_seconds: float) -> str:
+def _seen(target: TargetStatus, now_seconds: float) -> str:
     if target.last_seen_seconds is None:
         return "never seen"
     return f"last seen {words.duration(now_seconds - target.last_seen_seconds)} ago"
+
+
+def _silent(target: TargetStatus, now_seconds: float) -> str:
+    seen_at_seconds = target.last_seen_seconds
+    return "" if seen_at_seconds is None else f" for {words.duration(now_seconds - seen_at_seconds)}"
 
 
 def _other_alerts(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:

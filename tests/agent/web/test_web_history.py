@@ -1,0 +1,36 @@
+"""The sparklines' memory: one point per look, nothing invented, bounded."""
+
+from dataclasses import replace
+
+import fake_view
+
+from agent.model import Signals
+from agent.web.history import POINTS, History
+
+
+def test_a_point_is_added_only_when_the_clock_has_moved():
+    view, past = fake_view.burning(), History()
+    for clock_seconds in (10.0, 10.0, 9.0, 15.0):
+        view.clock_seconds = clock_seconds
+        past.observe(view)
+    assert past.as_json()["at"] == [10.0, 15.0]
+
+
+def test_unknown_stays_unknown():
+    view, past = fake_view.burning(), History()
+    view.total = Signals(seconds=0.0)
+    past.observe(view)
+    view.clock_seconds += 5
+    view.total = replace(fake_view.fleet(), request_rate_per_second=0.0)
+    past.observe(view)
+    assert past.as_json()["request_rate_per_second"] == [None, 0.0]
+    assert past.as_json()["requests_waiting"] == [None, 127]
+
+
+def test_the_oldest_points_are_forgotten():
+    view, past = fake_view.calm(), History()
+    for second in range(POINTS + 3):
+        view.clock_seconds = float(second)
+        past.observe(view)
+    assert len(past.points) == POINTS
+    assert past.points[0].at_seconds == 3.0

@@ -1,0 +1,100 @@
+"""The top line: the worst thing first, in words, and "kept" only when it is so."""
+
+from dataclasses import replace
+
+import fake_view
+import pytest
+from fake_world import NOW_SECONDS, slos, targets
+
+from agent.model import Alert, Snapshot
+from agent.web import words
+from agent.web.verdict import verdict
+
+UP = targets()[0]
+BURNING, KEPT, IDLE, EARLY, BLIND, SPENT = slos()
+
+
+def world(*, slos=(KEPT,), targets=(UP,), alerts=(), at=NOW_SECONDS) -> Snapshot:
+    return Snapshot(at, slos, targets, alerts, ())
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "level", "text"),
+    [
+        (fake_view.starting().snapshot_now, "unknown", "Starting: nothing has been evaluated yet"),
+        (world(), "good", "The SLO is kept"),
+        (world(slos=(KEPT, KEPT, KEPT)), "good", "All 3 SLOs are kept"),
+        (world(slos=(KEPT, IDLE)), "good", "All 2 SLOs are kept (chat-tpot: no traffic)"),
+        (world(slos=(IDLE,)), "good", "No traffic: nothing to judge, every target answers"),
+        (world(slos=()), "good", "No SLOs are configured; 1 target watched"),
+        (world(slos=(BURNING,)), "bad", "1 SLO is burning its budget: chat-ttft, 15x"),
+        (world(slos=(SPENT,)), "bad", "summaries-e2e has spent the whole error budget of the period"),
+        (world(slos=(BLIND,)), "unknown", "No data to judge search-ttft"),
+        (world(slos=(EARLY,)), "unknown", "Not enough data yet to judge batch-e2e"),
+        (world(targets=(targets()[1],)), "bad", "vllm-1 is stuck: it answers, but makes no progress"),
+        (world(targets=(targets()[2],)), "watch", "No data from vllm-2 for 40 s: timeout"),
+        (world(targets=(targets()[3],)), "unknown", "lmcache-0 has not answered yet: connect_refused"),
+        (
+            world(targets=(replace(UP, health="down", last_outcome="connect_refused", last_seen_seconds=None),)),
+            "bad",
+            "vllm-0 is down: connect_refused, never seen",
+        ),
+        (world(at=NOW_SECONDS - 90), "bad", "The agent has not evaluated anything for 90 s"),
+    ],
+)
+def test_top_line(snapshot, level, text):
+    said = verdict(snapshot, NOW_SECONDS)
+    assert (said.level, said.text) == (level, text)
+
+
+def test_a_pair_that_only_tickets_is_worth_watching_not_waking():
+    """Only the ticket pair with factor 3 burns, at 4x."""
+    burns = tuple(
+        replace(burn, is_burning=burn.pair.factor == 3, short_rate=5.0, long_rate=4.0) for burn in BURNING.burns
+    )
+    ticket = Alert((("alertname", "SLOBurnRate"), ("severity", "ticket"), ("slo", "chat-ttft")), {}, NOW_SECONDS - 7200)
+    said = verdict(world(slos=(replace(BURNING, burns=burns),), alerts=(ticket,)), NOW_SECONDS)
+    assert said.level == "watch"
+    assert said.text == "1 SLO is burning its budget: chat-ttft, 4.0x; ticket opened 2 h ago"
+
+
+def test_the_worst_comes_first_and_the_rest_follows():
+    said = verdict(fake_view.burning().snapshot_now, NOW_SECONDS)
+    assert said.text.startswith("1 SLO is burning")
+    assert said.details == (
+        "summaries-e2e has spent the whole error budget of the period",
+        "vllm-1 is stuck: it answers, but makes no progress",
+        "No data from vllm-2 for 40 s: timeout",
+        "lmcache-0 has not answered yet: connect_refused",
+        "No data to judge search-ttft",
+        "Not enough data yet to judge batch-e2e",
+        "1 other SLO is kept",
+    )
+
+
+def test_an_alert_of_another_kind_is_told_with_its_age():
+    fault = Alert((("alertname", "GPUFault"), ("severity", "page")), {"summary": "GPU 3: Xid 79"}, NOW_SECONDS - 600)
+    watchdog = Alert((("alertname", "Watchdog"), ("severity", "ticket")), {}, NOW_SECONDS - 600)
+    said = verdict(world(alerts=(fault, watchdog)), NOW_SECONDS)
+    assert (said.level, said.text) == ("bad", "GPU 3: Xid 79 (for 10 min)")
+
+
+def test_an_alert_that_is_over_is_not_told():
+    over = Alert((("alertname", "GPUFault"), ("severity", "page")), {}, NOW_SECONDS - 600, NOW_SECONDS - 60)
+    assert verdict(world(alerts=(over,)), NOW_SECONDS).level == "good"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-3, "0 s"),
+        (0.4, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (3900, "1 h 5 min"),
+        (7200, "2 h"),
+        (90_000, "1 d 1 h"),
+    ],
+)
+def test_durations_in_words(seconds, said):
+    assert words.duration(seconds) == said
