@@ -170,7 +170,9 @@ class Slo(Section):
         if self.source == "canary" and self.sli in ("queue", "itl"):
             raise ValueError(f"a canary cannot see sli {self.sli} exactly; write source: engine")
         if self.sli == "availability" and self.source == "engine" and self.threshold_seconds is None:
-            raise ValueError("availability from the engine needs threshold_seconds: when a request is late; such as 300")
+            raise ValueError(
+                "availability from the engine needs threshold_seconds: when a request is late; such as 300"
+            )
         return self
 
 
@@ -247,13 +249,13 @@ class Config(Section):
     tick_seconds: Seconds = Field(5, description="Time between two evaluations, seconds.")
     targets: list[Target] = Field(default_factory=list, description="What is watched.")
     discovery: list[FileDiscovery] = Field(default_factory=list, description="Where further targets come from.")
-    scrape: Scrape = Field(default_factory=lambda: Scrape(), description="How pages are read.")
-    gpu: Gpu = Field(default_factory=lambda: Gpu(), description="GPU readings.")
+    scrape: Scrape = Field(default_factory=Scrape, description="How pages are read.")
+    gpu: Gpu = Field(default_factory=Gpu, description="GPU readings.")
     canaries: list[ChatCanary] = Field(default_factory=list, description="Synthetic requests.")
     slos: list[Slo] = Field(default_factory=list, description="The promises.")
-    burn: BurnPolicy = Field(default_factory=lambda: BurnPolicy(), description="When a burning budget alerts.")
-    prices: Prices = Field(default_factory=lambda: Prices(), description="For tokens per dollar.")
-    advice: Advice = Field(default_factory=lambda: Advice(), description="What recommendations may assume.")
-    alertmanager: Alertmanager = Field(default_factory=lambda: Alertmanager(), description="Who is told.")
-    outputs: Outputs = Field(default_factory=lambda: Outputs(), description="Where figures go.")
-    server: Server = Field(default_factory=lambda: Server(), description="The agent's own HTTP server.")
+    burn: BurnPolicy = Field(default_factory=BurnPolicy, description="When a burning budget alerts.")
+    prices: Prices = Field(default_factory=Prices, description="For tokens per dollar.")
+    advice: Advice = Field(default_factory=Advice, description="What recommendations may assume.")
+    alertmanager: Alertmanager = Field(default_factory=Alertmanager, description="Who is told.")
+    outputs: Outputs = Field(default_factory=Outputs, description="Where figures go.")
+    server: Server = Field(default_factory=Server, description="The agent's own HTTP server.")

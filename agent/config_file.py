@@ -27,7 +27,7 @@ def load_config(path: Path) -> Config:
 def parse_config(text: str, where: str) -> Config:
     """The config in `text`; `where` names it in errors. Raises ConfigError with one line per mistake."""
     try:
-        tree = yaml.load(text, Loader=_StrictLoader)
+        tree = yaml.load(text, Loader=_StrictLoader)  # noqa: S506  a SafeLoader
     except yaml.YAMLError as error:
         raise ConfigError([f"{where}: {_yaml_sentence(error)}"]) from None
     if tree is None:
@@ -146,22 +146,11 @@ def _describe(path: Sequence[int | str]) -> str:
 
 
 def _cross_checks(config: Config) -> Iterator[str]:
+    """Mistakes that no single field shows."""
     yield from _twice("targets", [target.name for target in config.targets])
     yield from _twice("slos", [slo.name for slo in config.slos])
     yield from _twice("burn.windows", [f"{w.severity}/{w.tier}" for w in config.burn.windows])
-    known_targets = [target.name for target in config.targets]
-    for index, canary in enumerate(config.canaries):
-        for place, name in enumerate(canary.targets):
-            if name != "*" and name not in known_targets and not config.discovery:
-                yield _unknown(f"canaries[{index}].targets[{place}]", name, "target", known_targets)
-    known_slos = [slo.name for slo in config.slos]
-    for index, name in enumerate(config.advice.slos):
-        if name not in known_slos:
-            yield _unknown(f"advice.slos[{index}]", name, "SLO", known_slos)
-    for index, target in enumerate(config.targets):
-        if target.gpu_type is not None and target.gpu_type not in config.prices.gpu_hour_dollars:
-            known = list(config.prices.gpu_hour_dollars)
-            yield _unknown(f"targets[{index}].gpu_type", target.gpu_type, "key of prices.gpu_hour_dollars", known)
+    yield from _unknown_names(config)
     if config.scrape.timeout_seconds > config.scrape.interval_seconds:
         yield (
             f"scrape.timeout_seconds is {config.scrape.timeout_seconds:g}, longer than scrape.interval_seconds "
@@ -173,6 +162,22 @@ def _cross_checks(config: Config) -> Iterator[str]:
                 f"slos[{index}].source is canary, but there are no canaries. Add `canaries: [{{kind: chat}}]` or "
                 f"write source: engine."
             )
+
+
+def _unknown_names(config: Config) -> Iterator[str]:
+    targets = [target.name for target in config.targets]
+    for index, canary in enumerate(config.canaries):
+        for place, name in enumerate(canary.targets):
+            if name != "*" and name not in targets and not config.discovery:
+                yield _unknown(f"canaries[{index}].targets[{place}]", name, "target", targets)
+    slos = [slo.name for slo in config.slos]
+    for index, name in enumerate(config.advice.slos):
+        if name not in slos:
+            yield _unknown(f"advice.slos[{index}]", name, "SLO", slos)
+    prices = list(config.prices.gpu_hour_dollars)
+    for index, target in enumerate(config.targets):
+        if target.gpu_type is not None and target.gpu_type not in prices:
+            yield _unknown(f"targets[{index}].gpu_type", target.gpu_type, "key of prices.gpu_hour_dollars", prices)
 
 
 def _twice(path: str, names: Sequence[str]) -> Iterator[str]:

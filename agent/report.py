@@ -73,7 +73,9 @@ def _names(windows: Windows, stretch: Stretch, start: float, end: float) -> Sequ
     every = sorted({key.target for key in windows.increments} | set(windows.probes))
     names = [name for name in every if stretch.target in (None, name)]
     if not names:
-        raise EmptyStretchError(f"no target is called {stretch.target}; the recording has {', '.join(every) or 'none'}.")
+        raise EmptyStretchError(
+            f"no target is called {stretch.target}; the recording has {', '.join(every) or 'none'}."
+        )
     if not any(True for _ in windows.between(start, end, names)):
         times = [i.to_seconds for increments in windows.increments.values() for i in increments]
         span = f"from {min(times):.1f} to {max(times):.1f}" if times else "no readings"

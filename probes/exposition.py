@@ -92,12 +92,12 @@ def _split(line: str) -> tuple[str, str, dict[str, str], str] | None:
     """(head, name, labels, value text) of a sample line; None when it is none."""
     brace = line.find("{")
     if brace < 0 or " " in line[:brace]:
-        words = line.split(" # ")[0].split()
+        words = line.split(" # ", maxsplit=1)[0].split()
         return (words[0], words[0], {}, words[1]) if len(words) in (2, 3) else None
     labels, end = _labels(line, brace + 1)
     if labels is None:
         return None
-    words = line[end:].split(" # ")[0].split()
+    words = line[end:].split(" # ", maxsplit=1)[0].split()
     return (line[:end], line[:brace], labels, words[0]) if len(words) in (1, 2) else None
 
 

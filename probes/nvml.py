@@ -40,7 +40,7 @@ class GpuReader:
             count = self.library.nvmlDeviceGetCount()
         except self.library.NVMLError as error:
             return [(Reading("gpu", "nvml", at_seconds, outcome="nvml_error", detail=str(error)), {})]
-        found = []
+        found: list[tuple[Reading, dict[str, Any]]] = []
         for index in range(count):
             body, error_text = self._read_one(index)
             if error_text and not body:

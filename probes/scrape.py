@@ -76,7 +76,9 @@ class Scraper:
             text = text[: text.rfind("\n") + 1]  # the last line may be half a number
         reading = self._page.read(text, self.target.name, at_seconds)
         if is_cut:
-            cut = PageWarning("page_cut", f"the page is larger than {self.target.max_bytes} bytes; the rest was not read")
+            cut = PageWarning(
+                "page_cut", f"the page is larger than {self.target.max_bytes} bytes; the rest was not read"
+            )
             reading = replace(reading, warnings=(*reading.warnings, cut))
         return reading, text
 

@@ -42,9 +42,10 @@ def read_signals(
     failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS)
     generated, energy = sums.counter("generation_tokens_total"), sums.counter("gpu_energy_joules_total")
     in_flight = _in_flight(windows, start_seconds, end_seconds, names)
-    goodput = question.goodput and goodput_bounds(
-        sums.histogram("ttft_seconds"), sums.histogram("tpot_seconds"), failed, in_flight, question.goodput
-    )
+    goodput = None
+    if question.goodput is not None:
+        ttft, tpot = sums.histogram("ttft_seconds"), sums.histogram("tpot_seconds")
+        goodput = goodput_bounds(ttft, tpot, failed, in_flight, question.goodput)
     utilization = sums.level("gpu_utilization_ratio", as_mean=True)
     steps = sums.histogram("step_tokens")
     return Signals(

@@ -3,7 +3,15 @@
 from agent.model import Counts, Events, Slo
 from probes.sample import ProbeResult
 
-OUR_OWN_FAULT = ("auth", "tls_client_cert", "proxy_auth", "proxy_connect", "bad_request", "bad_request_length", "bad_request_size")
+OUR_OWN_FAULT = (
+    "auth",
+    "tls_client_cert",
+    "proxy_auth",
+    "proxy_connect",
+    "bad_request",
+    "bad_request_length",
+    "bad_request_size",
+)
 
 
 def canary_events(slo: Slo, result: ProbeResult) -> Events:

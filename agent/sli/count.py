@@ -9,8 +9,6 @@ from agent.sli.engine import engine_events, pending_for
 from agent.sli.pending import PendingRequests
 from agent.windows import EngineKey, Windows
 
-PENDING_KEPT_SECONDS = 86_400.0
-
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
@@ -45,7 +43,9 @@ def count_events(
         buckets = windows.events[slo.name]
         if slo.source == "engine":
             for increment in increments:
-                if increment.key.source == "vllm" and concerns(slo, targets.get(increment.key.target), increment.key.model):
+                if increment.key.source == "vllm" and concerns(
+                    slo, targets.get(increment.key.target), increment.key.model
+                ):
                     buckets.begin(increment.to_seconds)
                     buckets.add(engine_events(slo, increment, pending.of(slo, increment.key)))
         else:

@@ -58,7 +58,9 @@ def pending_for(slo: Slo) -> PendingRequests | None:
 
 def _ended(slo: Slo, increment: Increment) -> Counts:
     if slo.sli == "availability":
-        finished = {label: n for (signal, label), n in increment.counters.items() if signal == "requests_finished_total"}
+        finished = {
+            label: n for (signal, label), n in increment.counters.items() if signal == "requests_finished_total"
+        }
         rejected = sum(n for (signal, _), n in increment.counters.items() if signal == "requests_rejected_total")
         good = sum(finished.get(reason, 0.0) for reason in ANSWERED_REASONS)
         return Counts(good, sum(finished.get(reason, 0.0) for reason in FAILED_REASONS) + rejected)

@@ -46,7 +46,9 @@ class PendingRequests:
         self._ended += ended
         self._in_flight = in_flight
         self._arrivals.append((at_seconds, self._arrived))
-        late = min(max(0.0, self._arrived_by(at_seconds - self.deadline_seconds) - self._ended - self._gave_up), in_flight)
+        late = min(
+            max(0.0, self._arrived_by(at_seconds - self.deadline_seconds) - self._ended - self._gave_up), in_flight
+        )
         newly_late, resolved = max(0.0, late - self._charged), resolved + max(0.0, self._charged - late)
         self._charged = late
         return Late(newly_late, resolved, max(0.0, -balance), lost)

@@ -1,0 +1,162 @@
+"""Rule: scale out, when requests queue without end while a TTFT objective burns.
+
+Each replica's rate is read off while the queue stands, when replicas give all they have: that is proven, not modelled.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
+from agent.plan import Plan
+from agent.signals.sums import add_up
+from agent.sli.count import concerns
+from agent.windows import EngineKey, Increment, Windows
+
+WINDOW_SECONDS = 300.0
+QUEUE_SHARE = 0.8  # of the readings must show waiting requests (facts: saturation shows in 80 % of scrapes)
+TARGET_UTILISATION = 0.8  # of the proven rate: above it, queueing delay grows without bound
+DRAIN_SECONDS = 600.0  # the backlog should be gone after so long
+VERIFY_SECONDS = 600.0  # beyond the cold start, until what was advised can be seen
+CONFIDENCE_WITHOUT_MODEL = 0.7  # a proven rate, but no model of what TTFT follows from it
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a group of replicas faces. Rates per second; `waiting` requests now."""
+
+    replicas: int
+    served_rate: float
+    arrival_rate: float
+    waiting: float
+    queue_share: float
+    covered_ratio: float
+
+
+def scale_out(
+    plan: Plan, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus], windows: Windows, now_seconds: float
+) -> Iterator[Recommendation]:
+    """At most one recommendation per model and role. None without a burning TTFT objective and a standing queue."""
+    engines = [s for s in statuses if s.source == "vllm" and s.health == "up"]
+    for model, role in sorted({(s.model, s.role) for s in engines}):
+        group = [s for s in engines if (s.model, s.role) == (model, role)]
+        burning = [slo for slo in slos if _drives(plan, slo, group[0])]
+        if not burning:
+            continue
+        load = measured_load(group, windows, now_seconds)
+        if load is not None and load.queue_share >= QUEUE_SHARE:
+            yield _recommend(plan, model, role, burning[0], load, group, now_seconds)
+
+
+def measured_load(group: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Load | None:
+    """The load of these replicas over the last minutes; None when the pages do not say."""
+    names = [status.name for status in group]
+    increments = list(windows.between(now_seconds - WINDOW_SECONDS, now_seconds, names))
+    sums = add_up(increments)
+    first_tokens, seconds = sums.histogram("ttft_seconds"), max(sums.seconds.values(), default=0.0)
+    waiting = sums.level("requests_waiting")
+    if first_tokens is None or waiting is None or seconds <= 0:
+        return None
+    served = first_tokens.count / seconds
+    growth = (waiting.last - _first_waiting(increments)) / seconds
+    arrivals = max(served, served + growth)
+    return Load(
+        len(group), served, arrivals, waiting.last, _queue_share(increments), min(1.0, seconds / WINDOW_SECONDS)
+    )
+
+
+def _first_waiting(increments: Sequence[Increment]) -> float:
+    first: dict[EngineKey, float] = {}
+    for increment in increments:
+        first.setdefault(increment.key, increment.gauges.get(("requests_waiting", ""), 0.0))
+    return sum(first.values())
+
+
+def _queue_share(increments: Sequence[Increment]) -> float:
+    waiting = [i.gauges.get(("requests_waiting", ""), 0.0) > 0 for i in increments]
+    return sum(waiting) / len(waiting) if waiting else 0.0
+
+
+def _drives(plan: Plan, status: SloStatus, target: TargetStatus) -> bool:
+    wanted = plan.advice.slo_names
+    is_chosen = status.slo.name in wanted if wanted else status.slo.sli == "ttft"
+    is_paging = any(burn.is_burning and burn.pair.severity == "page" for burn in status.burns)
+    return is_chosen and is_paging and concerns(status.slo, plan.targets.get(target.name), target.model)
+
+
+def _recommend(
+    plan: Plan, model: str, role: str, status: SloStatus, load: Load, group: Sequence[TargetStatus], now_seconds: float
+) -> Recommendation:
+    per_replica = load.served_rate / load.replicas
+    need = load.arrival_rate / per_replica if per_replica > 0 else float(load.replicas + 1)
+    least = max(load.replicas + 1, math.ceil(need))
+    best = max(least, math.ceil(need / TARGET_UTILISATION))
+    most = max(best, math.ceil((need + load.waiting / DRAIN_SECONDS / max(per_replica, 1e-9)) / TARGET_UTILISATION))
+    least, best, most = (min(count, plan.advice.max_replicas) for count in (least, best, most))
+    price = _dollars_per_hour(plan, group)
+    seen = sum(s.health == "up" for s in group) / len(group)
+    verify_at = now_seconds + plan.advice.cold_start_seconds + VERIFY_SECONDS
+    growth = load.arrival_rate - load.served_rate
+    return Recommendation(
+        id=f"scale-out-{model or 'model'}-{role}-{now_seconds:.0f}",
+        at_seconds=now_seconds,
+        model=model,
+        role=role,
+        action="scale",
+        current=load.replicas,
+        proposed=best,
+        low=least,
+        high=most,
+        reason_code="sustained_queueing",
+        binding="queue",
+        summary=(
+            f"Scale {model or 'the model'} ({role}) from {load.replicas} to {best} replicas: "
+            f"{load.arrival_rate:.1f} requests/s arrive, {load.replicas} replicas serve {load.served_rate:.1f}/s at their limit, {load.waiting:.0f} wait, "
+            f"and {status.slo.name} burns its budget."
+        ),
+        confidence=round(CONFIDENCE_WITHOUT_MODEL * load.covered_ratio * seen, 2),
+        meets_slo=None,
+        evidence=(
+            Evidence("requests_waiting", WINDOW_SECONDS, load.waiting),
+            Evidence("requests_waiting_share_of_readings_ratio", WINDOW_SECONDS, load.queue_share),
+            Evidence("arrival_rate_per_second", WINDOW_SECONDS, load.arrival_rate),
+            Evidence("served_rate_per_second", WINDOW_SECONDS, load.served_rate),
+            Evidence("served_rate_per_replica_per_second", WINDOW_SECONDS, per_replica),
+            *(Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate) for b in status.burns[:1]),
+        ),
+        alternatives=tuple(_alternative(count, load.replicas, price) for count in sorted({least, best, most})),
+        do_nothing={
+            "requests_waiting_in_600_seconds": load.waiting + max(0.0, growth) * 600,
+            "summary": "the queue grows" if growth > 0 else "the queue stays, and with it the time to first token",
+            "meets_slo": False,
+        },
+        side_effects=(
+            "a new replica begins with an empty prefix cache: the hit ratio falls for a while",
+            f"the first new replica serves after about {plan.advice.cold_start_seconds:.0f} s; nothing changes before",
+        ),
+        steps=(
+            f"raise the replica count of {model or 'the model'} ({role}) from {load.replicas} to {best}",
+            "wait until the new replicas are ready and the router sends them requests",
+            "watch requests_waiting fall to 0; TTFT follows it",
+        ),
+        rollback=f"set the replica count back to {load.replicas}; running requests on the removed replicas are drained",
+        verify_at_seconds=verify_at,
+    )
+
+
+def _alternative(count: int, current: int, price: float | None) -> dict[str, object]:
+    """What is not modelled yet is null: only the cost is known."""
+    return {
+        "setting": f"{count} replicas",
+        "ttft_p95_seconds": None,
+        "itl_p99_seconds": None,
+        "goodput_ratio": None,
+        "dollars_per_hour": None if price is None else price / current * count,
+        "meets_slo": None,
+    }
+
+
+def _dollars_per_hour(plan: Plan, group: Sequence[TargetStatus]) -> float | None:
+    rates = [facts.dollars_per_second for s in group if (facts := plan.targets.get(s.name))]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) * 3600 if known and len(known) == len(group) else None

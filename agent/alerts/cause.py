@@ -1,0 +1,52 @@
+"""The likeliest cause of a burning SLO, from the engines' own signals, in one sentence with its figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.model import Slo, TargetStatus
+from agent.signals.sums import add_up
+from agent.sli.count import TargetFacts, concerns
+from agent.windows import Windows
+
+LOOK_BACK_SECONDS = 300.0
+KV_FULL_RATIO = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A closed code for machines and a sentence for people. "unknown" is a cause too."""
+
+    code: str
+    words: str
+
+
+def likely_cause(
+    slo: Slo, statuses: Sequence[TargetStatus], targets: Mapping[str, TargetFacts], windows: Windows, now_seconds: float
+) -> Cause:
+    """What most probably makes this SLO burn. Nothing clear is said to be unknown."""
+    ours = [s for s in statuses if s.source in ("vllm", "") and concerns(slo, targets.get(s.name), s.model)]
+    for health, code in (("stuck", "engine_stuck"), ("down", "engine_unreachable")):
+        if hit := [s for s in ours if s.health == health]:
+            return Cause(code, f"{hit[0].name} is {health}: {hit[0].detail}")
+    sums = add_up(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, [s.name for s in ours]))
+    usage, waiting = sums.level("kv_usage_ratio", as_mean=True), sums.level("requests_waiting")
+    preemptions = sums.counter("preemptions_total") or 0.0
+    minutes = LOOK_BACK_SECONDS / 60
+    if (
+        usage is not None
+        and (preemptions > 0 or usage.mean >= KV_FULL_RATIO)
+        and waiting is not None
+        and waiting.mean > 0
+    ):
+        return Cause(
+            "kv_exhaustion",
+            f"the KV cache is full: {usage.mean:.0%} in use over {minutes:.0f} min, {preemptions:.0f} preemptions, "
+            f"{waiting.last:.0f} requests waiting",
+        )
+    if waiting is not None and waiting.mean >= 1:
+        return Cause(
+            "queueing",
+            f"requests queue: {waiting.last:.0f} waiting now, {waiting.mean:.0f} on average over {minutes:.0f} min; "
+            f"more arrive than the engines serve",
+        )
+    return Cause("unknown", "no engine signal stands out; look at the requests themselves (prompt and output lengths)")

@@ -1,0 +1,107 @@
+"""Alerts of SLOs: a burning pair, a spent budget. Each explains itself with the counts it was computed from."""
+
+from collections.abc import Iterator
+
+from agent.alerts.book import Wanted, alert_labels
+from agent.alerts.cause import Cause
+from agent.model import Budget, Burn, Slo, SloStatus
+from agent.plan import Plan
+from agent.slo.burn import bad_events
+
+
+def burn_labels(slo: Slo, burn: Burn, node: str | None) -> tuple[tuple[str, str], ...]:
+    """The identity of the alert for one pair of an SLO."""
+    return alert_labels(
+        "SLOBurnRate",
+        burn.pair.severity,
+        node,
+        tier=burn.pair.tier,
+        slo=slo.name,
+        service=slo.service,
+        model=slo.model,
+        role=slo.role,
+    )
+
+
+def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iterator[Wanted]:
+    """The alerts one SLO wants now. `advice` is the open recommendation in a sentence, "" for none."""
+    slo = status.slo
+    common = {
+        "cause": cause.words,
+        "recommendation": advice or "none open; see the page for the signals",
+        "budget": budget_words(status.budget),
+        "runbook_url": slo.runbook_url,
+        "dashboard_url": plan.dashboard_url,
+        "page_url": plan.page_url,
+    }
+    for burn in status.burns:
+        if burn.is_burning:
+            words = {"summary": _summary(slo, burn), "description": burn_words(slo, burn), **common}
+            yield Wanted(burn_labels(slo, burn, plan.node), words)
+    left = status.budget.remaining_ratio
+    if left is not None and left <= 0 and status.budget.coverage_ratio >= 1.0:
+        labels = alert_labels(
+            "SLOBudgetExhausted", "ticket", plan.node, slo=slo.name, service=slo.service, model=slo.model, role=slo.role
+        )
+        words = {
+            "summary": f"{slo.name}: the error budget is spent",
+            "description": budget_words(status.budget),
+            **common,
+        }
+        yield Wanted(labels, words)
+
+
+def held_labels(status: SloStatus, plan: Plan) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Alerts of pairs whose windows saw no events: silence does not show that the trouble is over."""
+    for burn in status.burns:
+        if burn.reason == "no_events":
+            yield burn_labels(status.slo, burn, plan.node)
+
+
+def burn_words(slo: Slo, burn: Burn) -> str:
+    """The arithmetic of one pair in a sentence a person can check."""
+    bad, total = bad_events(slo, burn.long_counts), burn.long_counts.total
+    undecided = f" ({burn.long_counts.undecided:.0f} of them undecided)" if burn.long_counts.undecided else ""
+    return (
+        f"{bad:.0f} of {total:.0f} {_event_word(slo)} in the last {window_word(burn.pair.long_seconds)} were bad"
+        f"{undecided}: {burn.long_rate or 0:.1f} times the {slo.budget_ratio:.2%} the objective allows; over "
+        f"{window_word(burn.pair.short_seconds)} it is {burn.short_rate or 0:.1f} times. "
+        f"Alerts above {burn.pair.factor:g} times. Good means: {good_words(slo)}."
+    )
+
+
+def good_words(slo: Slo) -> str:
+    """What a good event of this SLO is."""
+    limit = f"{slo.threshold_seconds:g} s" if slo.threshold_seconds is not None else ""
+    if slo.sli == "availability":
+        return f"answered without an error{f' within {limit}' if limit else ''}"
+    return f"{slo.sli.upper()} at most {limit}"
+
+
+def budget_words(budget: Budget) -> str:
+    """What is left of the budget, and over how much of the period that is known."""
+    if budget.remaining_ratio is None:
+        return "unknown: no events were counted in the period"
+    covered = "" if budget.coverage_ratio >= 1 else f" (counted over {budget.coverage_ratio:.1%} of the period)"
+    return f"{budget.remaining_ratio:.1%} of the error budget is left{covered}"
+
+
+def window_word(seconds: float) -> str:
+    """300 -> "5m", 259200 -> "3d"."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds % size == 0:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
+def _summary(slo: Slo, burn: Burn) -> str:
+    return (
+        f"{slo.name} ({slo.service}): the error budget burns at {burn.long_rate or 0:.1f} times the allowed rate "
+        f"over {window_word(burn.pair.long_seconds)}"
+    )
+
+
+def _event_word(slo: Slo) -> str:
+    if slo.source == "canary":
+        return "canaries"
+    return "token gaps" if slo.sli == "itl" else "requests"

@@ -1,0 +1,82 @@
+"""Alerts about one target: unreachable, stuck, canary down, cache tier down, GPU fault; and about our own sight."""
+
+from collections.abc import Iterator, Sequence
+
+from agent.alerts.book import Wanted, alert_labels
+from agent.alerts.health import last_results
+from agent.model import TargetStatus
+from agent.plan import Plan
+from agent.sli.canary import OUR_OWN_FAULT
+from agent.windows import Windows
+
+CANARY_STRIKES = 3
+BLIND_AFTER_SECONDS = 90.0
+
+NAMES = {"vllm": "EngineUnreachable", "lmcache": "CacheTierDown", "nvml": "GPUFault"}
+MENDS = {
+    "EngineUnreachable": "look at the pod or process; if it restarts again and again, its log says why",
+    "EngineStuck": "restart the engine process; its API server goes on answering /health, so nothing else will",
+    "CacheTierDown": "restart the cache server; the engines go on serving, with slower first tokens",
+    "GPUFault": "drain the node; look for XID errors in the kernel log",
+    "CanaryDown": "try the request by hand: slo-agent probe URL",
+}
+
+
+def target_alerts(statuses: Sequence[TargetStatus], plan: Plan, windows: Windows) -> Iterator[Wanted]:
+    """The alerts that targets want now."""
+    for status in statuses:
+        if status.health == "down":
+            name = NAMES.get(status.source, "EngineUnreachable")
+            severity = "page" if name == "EngineUnreachable" else "ticket"
+            yield _wanted(name, severity, status, plan, f"{status.name} cannot be reached", status.detail)
+        elif status.health == "stuck":
+            yield _wanted("EngineStuck", "page", status, plan, f"{status.name} is stuck", status.detail)
+        yield from _canary_down(status, plan, windows)
+
+
+def blind_alert(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wanted]:
+    """AgentBlind: nobody even tried to look for a while, so silence means nothing."""
+    if not plan.targets or not windows.targets:
+        return
+    newest = max(log.last_attempt.at_seconds for log in windows.targets.values())
+    if now_seconds - newest > max(BLIND_AFTER_SECONDS, 3 * plan.scrape_interval_seconds):
+        detail = f"the last look at any target was {now_seconds - newest:.0f} s ago"
+        words = {
+            "summary": "the SLO agent does not see",
+            "description": f"{detail}. Alerts that fire go on firing; new ones cannot be noticed.",
+            "cause": "the agent itself: its scrapes do not run",
+            "recommendation": "restart the agent and read its log",
+            "page_url": plan.page_url,
+        }
+        yield Wanted(alert_labels("AgentBlind", "page", plan.node), words)
+
+
+def _canary_down(status: TargetStatus, plan: Plan, windows: Windows) -> Iterator[Wanted]:
+    results = last_results(windows, status.name, CANARY_STRIKES)
+    if len(results) < CANARY_STRIKES or any(r.is_ok or r.outcome in OUR_OWN_FAULT for r in results):
+        return
+    reasons = ", ".join(dict.fromkeys(result.outcome for result in results))
+    detail = f"the last {CANARY_STRIKES} canaries failed ({reasons}): {results[-1].detail or 'no further words'}"
+    yield _wanted("CanaryDown", "page", status, plan, f"no canary gets an answer from {status.name}", detail)
+
+
+def _wanted(name: str, severity: str, status: TargetStatus, plan: Plan, summary: str, detail: str) -> Wanted:
+    facts = plan.targets.get(status.name)
+    labels = alert_labels(
+        name,
+        severity,
+        plan.node,
+        target=status.name,
+        service=facts.service if facts else None,
+        model=status.model,
+        role=status.role if status.source == "vllm" else None,
+    )
+    words = {
+        "summary": summary,
+        "description": detail,
+        "cause": detail if status.health in ("down", "stuck") else f"the target's page says: {status.health}",
+        "recommendation": MENDS.get(name, ""),
+        "dashboard_url": plan.dashboard_url,
+        "page_url": plan.page_url,
+    }
+    return Wanted(labels, words)

@@ -1,0 +1,34 @@
+"""The plan: everything the core needs to know that readings do not tell. Frozen; a new config is a new plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.model import Slo
+from agent.sli.count import TargetFacts
+
+
+@dataclass(frozen=True, slots=True)
+class AdvicePlan:
+    """What recommendations may assume. `slo_names` drive scaling; empty means every TTFT SLO."""
+
+    slo_names: tuple[str, ...] = ()
+    cold_start_seconds: float = 120.0
+    max_replicas: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is promised, who is watched, and where people look.
+
+    `down_after_seconds` without a page a target is down; `stuck_after_seconds` in flight without progress it is stuck.
+    """
+
+    slos: tuple[Slo, ...] = ()
+    targets: Mapping[str, TargetFacts] = field(default_factory=dict)
+    node: str | None = None
+    scrape_interval_seconds: float = 10.0
+    down_after_seconds: float = 30.0
+    stuck_after_seconds: float = 30.0
+    page_url: str = ""
+    dashboard_url: str = ""
+    advice: AdvicePlan = field(default_factory=AdvicePlan)

@@ -1,0 +1,67 @@
+"""The sentence: readings are counted, SLOs judged, alerts and recommendations follow. No clock, no socket, no log."""
+
+from dataclasses import dataclass, field
+
+from agent.advice.ledger import Ledger
+from agent.advice.scale_out import scale_out
+from agent.alerts.book import AlertBook, Wanted
+from agent.alerts.cause import likely_cause
+from agent.alerts.health import target_status
+from agent.alerts.slo_alerts import held_labels, slo_alerts
+from agent.alerts.target_alerts import blind_alert, target_alerts
+from agent.model import Effects, Recommendation, Slo, SloStatus, Snapshot, TargetStatus
+from agent.plan import Plan
+from agent.sli.count import PendingBook, concerns, count_events
+from agent.slo.status import slo_status
+from agent.windows import Windows
+
+
+@dataclass(slots=True)
+class Memory:
+    """All that outlives a tick."""
+
+    windows: Windows = field(default_factory=Windows)
+    pending: PendingBook = field(default_factory=PendingBook)
+    alerts: AlertBook = field(default_factory=AlertBook)
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
+    """One evaluation at `now_seconds`; called by run, replay, demo and the tests alike."""
+    windows = memory.windows
+    count_events(plan.slos, plan.targets, windows, memory.pending)
+    targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
+    slos = tuple(
+        slo_status(slo, windows.events[slo.name], now_seconds, has_fresh_sources=_has_fresh_sources(plan, slo, targets))
+        for slo in plan.slos
+    )
+    advised = memory.ledger.settle(scale_out(plan, targets, slos, windows, now_seconds), targets, slos, now_seconds)
+    wanted = [
+        *_burn_alerts(plan, memory, slos, targets, now_seconds),
+        *target_alerts(targets, plan, windows),
+        *blind_alert(windows, plan, now_seconds),
+    ]
+    held = frozenset(labels for status in slos for labels in held_labels(status, plan))
+    alerts = memory.alerts.settle(wanted, held, now_seconds)
+    firing = tuple(memory.alerts.firing.values())
+    return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, tuple(memory.ledger.entries)))
+
+
+def _burn_alerts(
+    plan: Plan, memory: Memory, slos: tuple[SloStatus, ...], targets: tuple[TargetStatus, ...], now_seconds: float
+) -> list[Wanted]:
+    wanted: list[Wanted] = []
+    for status in slos:
+        if status.state in ("burning", "exhausted"):
+            cause = likely_cause(status.slo, targets, plan.targets, memory.windows, now_seconds)
+            advice = next((entry.summary for entry in memory.ledger.open if _names_slo(entry, status.slo)), "")
+            wanted += slo_alerts(status, cause, advice, plan)
+    return wanted
+
+
+def _names_slo(entry: Recommendation, slo: Slo) -> bool:
+    return any(evidence.signal == f"burn_rate:{slo.name}" for evidence in entry.evidence)
+
+
+def _has_fresh_sources(plan: Plan, slo: Slo, targets: tuple[TargetStatus, ...]) -> bool:
+    return any(t.health in ("up", "stuck") and concerns(slo, plan.targets.get(t.name), t.model) for t in targets)
