@@ -1,0 +1,41 @@
+"""What a server does not take: learnt from its 400s, so that a strict gateway is no outage."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from probes.stream import StreamFault
+
+# What may be left out, the more particular name first: dropping continuous usage must not drop all usage.
+DROPPABLE: Final = ("continuous_usage_stats", "ignore_eos", "min_tokens", "stream_options", "temperature", "max_tokens")
+
+
+@dataclass(slots=True)
+class Dialects:
+    """The fields each target has refused, for the life of the process."""
+
+    _refused: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def refused(self, target: str) -> frozenset[str]:
+        """The fields to leave out for this target; empty for one that never complained."""
+        return self._refused.get(target, frozenset())
+
+    def learn(self, target: str, fault: StreamFault) -> str | None:
+        """The field that a 400 or 422 names, from now on left out for this target; None when it names none we sent."""
+        known = self.refused(target)
+        for name in DROPPABLE:
+            if name not in known and re.search(rf"\b{name}\b", fault.detail):
+                self._refused[target] = known | {name}
+                return name
+        return None
+
+
+def spoken(body: Mapping[str, Any], refused: frozenset[str]) -> dict[str, Any]:
+    """The request without what the server refuses. `max_tokens` refused becomes `max_completion_tokens`."""
+    said = {name: value for name, value in body.items() if name not in refused}
+    if "max_tokens" in refused:
+        said["max_completion_tokens"] = body["max_tokens"]
+    if "continuous_usage_stats" in refused and "stream_options" in said:
+        said["stream_options"] = {"include_usage": True}
+    return said

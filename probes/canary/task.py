@@ -1,0 +1,44 @@
+"""What is asked of a canary: where, what, and how long it may take."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from probes.sample import ProbeResult
+
+ProbeKind = Literal["chat"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTask:
+    """One canary request to send now.
+
+    `url` is the server's base, with or without /v1. `model` None: the first of /v1/models. Timeouts are seconds of the
+    injected clock: connect covers name, TCP and TLS; first token counts from the request sent; stall between token
+    events; total over everything. `planned_at_seconds` (unix) is when it should have started.
+    """
+
+    target: str
+    url: str
+    kind: ProbeKind = "chat"
+    model: str | None = None
+    token: str | None = field(default=None, repr=False)
+    prompt: str = "Count from one to sixteen in words."
+    max_tokens: int = 16
+    connect_timeout_seconds: float = 3.0
+    first_token_timeout_seconds: float = 20.0
+    stall_timeout_seconds: float = 10.0
+    total_timeout_seconds: float = 60.0
+    planned_at_seconds: float = 0.0
+
+
+def unrun(task: ProbeTask, outcome: str, at_seconds: float, detail: str) -> ProbeResult:
+    """The result of a probe that was not run to its end by our own doing: "missed" or "cancelled", and why."""
+    return ProbeResult(
+        target=task.target,
+        kind=task.kind,
+        outcome=outcome,
+        planned_at_seconds=task.planned_at_seconds,
+        at_seconds=at_seconds,
+        model=task.model or "",
+        detail=detail,
+    )
