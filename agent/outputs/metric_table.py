@@ -83,15 +83,16 @@ E2E = Metric(
     "slo_agent_e2e_seconds", "histogram", ("target", "model", "source"), "s", "2 T M (times buckets)",
     "Whole duration of a request since the agent started.",
 )  # fmt: skip
-QUANTILE = Metric(
-    "slo_agent_latency_quantile_seconds", "gauge", ("target", "signal", "quantile", "window", "bound"), "s",
+PERCENTILE = Metric(
+    "slo_agent_latency_percentile_seconds", "gauge", ("target", "signal", "percentile", "window", "bound"), "s",
     "108 T + 216",
-    "Rolling percentile with its proven bounds; bound is value, low or high. Windows 1m, 5m and 1h for all targets"
-    " together, 5m for each. Signals: ttft, itl, tpot, e2e, queue, canary_ttft, canary_itl, canary_tpot, canary_e2e.",
+    "Rolling percentile (p50, p90, p95, p99) with its proven bounds; bound is value, low or high. All targets together"
+    " over 1m, 5m and 1h, each one over 5m. Signals: ttft, itl, tpot, e2e, queue, canary_ttft, canary_itl, canary_tpot,"
+    " canary_e2e.",
 )  # fmt: skip
 MEAN = Metric(
     "slo_agent_latency_mean_seconds", "gauge", ("target", "signal", "window"), "s", "27 T",
-    "Rolling mean of a latency; signals as in slo_agent_latency_quantile_seconds.",
+    "Rolling mean of a latency; signals as in slo_agent_latency_percentile_seconds.",
 )  # fmt: skip
 
 # Work done, over rolling windows.
@@ -178,6 +179,9 @@ READING_AGE = Metric(
 )
 
 # The agent itself.
+TICK_AGE = Metric(
+    "slo_agent_last_tick_age_seconds", "gauge", (), "s", "1", "Time since the last evaluation; grows when it is stuck."
+)
 CONFIG_INFO = Metric(
     "slo_agent_config_info", "gauge", ("version", "config_hash"), "1", "1", "1; the labels say what is running."
 )
@@ -217,11 +221,11 @@ SERIES_DROPPED = Metric(
 
 VIEW_METRICS = (
     EVENTS, BURN_RATE, BURN_FACTOR, BURNING, OBJECTIVE, BUDGET, COVERAGE, SLO_STATE, ALERT_FIRING, ALERTS_FIRING,
-    TTFT, ITL, TPOT, E2E, QUANTILE, MEAN,
+    TTFT, ITL, TPOT, E2E, PERCENTILE, MEAN,
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
     GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, PROBE_SHARE,
     KV_HIT, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
-    REPLICAS, CONFIDENCE, TARGET_UP, TARGET_HEALTH, READING_AGE, SERIES_DROPPED,
+    REPLICAS, CONFIDENCE, TARGET_UP, TARGET_HEALTH, READING_AGE, TICK_AGE, SERIES_DROPPED,
 )  # fmt: skip
 """Metrics read from the `View` at every scrape."""
 

@@ -11,7 +11,7 @@ from agent.view import LatencyTotal, View
 
 WINDOWS = {"1m": 60.0, "5m": 300.0, "1h": 3600.0}
 SIGNALS = ("ttft", "itl", "tpot", "e2e", "queue", "canary_ttft", "canary_itl", "canary_tpot", "canary_e2e")
-QUANTILES = {"0.5": "p50", "0.9": "p90", "0.95": "p95", "0.99": "p99"}
+PERCENTILES = ("p50", "p90", "p95", "p99")
 HEALTHS = ("up", "stale", "down", "stuck", "unknown")
 HISTOGRAMS = {
     "ttft_seconds": table.TTFT,
@@ -38,6 +38,8 @@ def view_points(view: View) -> Iterator[AnyPoint]:
     yield from _advice_points(snapshot.recommendations)
     for target in snapshot.targets:
         yield from _target_points(target, view.now_seconds())
+    if snapshot.at_seconds > 0:
+        yield Point(table.TICK_AGE, (), max(0.0, view.now_seconds() - snapshot.at_seconds))
 
 
 def window_label(seconds: float) -> str:
@@ -94,7 +96,7 @@ def _window_points(view: View) -> Iterator[Point]:
         together = {ALL_TARGETS: signals.total}
         for target, one in {**together, **signals.targets}.items():
             yield from _rate_points(target, window, one)
-            yield from _latency_points(target, window, one, with_quantiles=target == ALL_TARGETS or window == "5m")
+            yield from _latency_points(target, window, one, with_percentiles=target == ALL_TARGETS or window == "5m")
             if window == "1m":
                 yield from _level(table.KV_USAGE, target, one.kv_usage_ratio)
                 yield from _level(table.RUNNING, target, one.requests_running)
@@ -117,14 +119,14 @@ def _rate_points(target: str, window: str, signals: Signals) -> Iterator[Point]:
     yield from _known(table.PREEMPTIONS, (target, window), signals.preemptions)
 
 
-def _latency_points(target: str, window: str, signals: Signals, *, with_quantiles: bool) -> Iterator[Point]:
+def _latency_points(target: str, window: str, signals: Signals, *, with_percentiles: bool) -> Iterator[Point]:
     for signal in SIGNALS:
         latency: Latency | None = getattr(signals, f"{signal}_seconds")
         if latency is None:
             continue
         yield from _known(table.MEAN, (target, signal, window), latency.mean)
-        for quantile, field in QUANTILES.items() if with_quantiles else ():
-            yield from _figure(table.QUANTILE, (target, signal, quantile, window), getattr(latency, field))
+        for percentile in PERCENTILES if with_percentiles else ():
+            yield from _figure(table.PERCENTILE, (target, signal, percentile, window), getattr(latency, percentile))
 
 
 def _overall_points(signals: Signals) -> Iterator[Point]:

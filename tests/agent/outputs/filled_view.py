@@ -122,7 +122,7 @@ class FakeView:
     total: Signals = Signals(0.0)  # noqa: RUF009  frozen
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(NOW, self.slos, self.targets, self.alerts, self.recommendations)
+        return Snapshot(NOW - 2, self.slos, self.targets, self.alerts, self.recommendations)
 
     def signals(self, window_seconds: float) -> SignalsView:
         return SignalsView(window_seconds, self.by_target, self.total)

@@ -1,6 +1,7 @@
 """What stands on the page for one state of the agent."""
 
 import math
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -30,6 +31,7 @@ def test_an_empty_agent_shows_only_what_it_counted() -> None:
         'slo_agent_covered_seconds{target="*",window="1m"} 0.0',
         'slo_agent_covered_seconds{target="*",window="5m"} 0.0',
         'slo_agent_covered_seconds{target="*",window="1h"} 0.0',
+        "slo_agent_last_tick_age_seconds 2.0",
     ]
 
 
@@ -52,9 +54,9 @@ def test_a_burn_rate_without_events_is_absent() -> None:
 def test_an_unknown_percentile_keeps_the_bound_that_is_known() -> None:
     """A p99 in the last bucket: at least 10 s, and no more is known."""
     page = scrape(FILLED)
-    labels = {"target": "*", "signal": "ttft", "quantile": "0.99", "window": "1h"}
+    labels = {"target": "*", "signal": "ttft", "percentile": "p99", "window": "1h"}
     found = {
-        bound: page.get_sample_value("slo_agent_latency_quantile_seconds", {**labels, "bound": bound})
+        bound: page.get_sample_value("slo_agent_latency_percentile_seconds", {**labels, "bound": bound})
         for bound in ("value", "low", "high")
     }
     assert found == {"value": None, "low": 10.0, "high": None}
@@ -62,9 +64,9 @@ def test_an_unknown_percentile_keeps_the_bound_that_is_known() -> None:
 
 def test_percentiles_of_one_target_stand_there_over_five_minutes_only() -> None:
     page = scrape(FILLED)
-    labels = {"target": "vllm-0", "signal": "ttft", "quantile": "0.5", "bound": "value"}
+    labels = {"target": "vllm-0", "signal": "ttft", "percentile": "p50", "bound": "value"}
     found = {
-        window: page.get_sample_value("slo_agent_latency_quantile_seconds", {**labels, "window": window})
+        window: page.get_sample_value("slo_agent_latency_percentile_seconds", {**labels, "window": window})
         for window in ("1m", "5m", "1h")
     }
     assert found == {"1m": None, "5m": 0.5, "1h": None}
@@ -175,3 +177,10 @@ def test_an_slo_without_a_count_yet_starts_at_zero() -> None:
     page = scrape(FakeView(slos=(STATUS,), events={"chat-ttft": Counts()}))
     labels = {"slo": "chat-ttft", "service": "chat", "model": "", "result": "bad"}
     assert page.get_sample_value("slo_agent_events_total", labels) == 0.0
+
+
+@pytest.mark.real
+def test_promtool_finds_no_fault_with_the_page(promtool: str) -> None:
+    page = generate_latest(scrape(FILLED))
+    done = subprocess.run([promtool, "check", "metrics"], check=False, input=page, capture_output=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
