@@ -1,7 +1,7 @@
 """A short memory for the page's sparklines. Nothing else reads it, and it starts empty after a restart."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from agent.model import Signals
 from agent.view import View
@@ -16,10 +16,15 @@ WINDOW_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """All targets together over one minute; None is unknown and leaves a gap in the line."""
+    """All targets together over one minute; None is unknown and leaves a gap in the line.
+
+    A p99 in the histogram's last bucket has a low bound only: it is known to be long, not how long.
+    """
 
     at_seconds: float
     ttft_p99_seconds: float | None
+    ttft_p99_low_seconds: float | None
+    ttft_p99_high_seconds: float | None
     request_rate_per_second: float | None
     requests_waiting: float | None
 
@@ -39,13 +44,9 @@ class History:
 
     def as_json(self) -> dict[str, object]:
         """Columns of equal length: `at` and one per figure; unknown is None."""
-        return {
-            "window_seconds": WINDOW_SECONDS,
-            "at": [point.at_seconds for point in self.points],
-            "ttft_p99_seconds": [point.ttft_p99_seconds for point in self.points],
-            "request_rate_per_second": [point.request_rate_per_second for point in self.points],
-            "requests_waiting": [point.requests_waiting for point in self.points],
-        }
+        names = [column.name for column in fields(Point) if column.name != "at_seconds"]
+        columns = {name: [getattr(point, name) for point in self.points] for name in names}
+        return {"window_seconds": WINDOW_SECONDS, "at": [point.at_seconds for point in self.points], **columns}
 
 
 def _point(now_seconds: float, total: Signals) -> Point:
@@ -53,6 +54,8 @@ def _point(now_seconds: float, total: Signals) -> Point:
     return Point(
         at_seconds=now_seconds,
         ttft_p99_seconds=p99.value if p99 else None,
+        ttft_p99_low_seconds=p99.low if p99 else None,
+        ttft_p99_high_seconds=p99.high if p99 else None,
         request_rate_per_second=total.request_rate_per_second,
         requests_waiting=total.requests_waiting.last if total.requests_waiting else None,
     )

@@ -94,7 +94,9 @@ async def test_another_window_is_refused_with_what_where_and_fix(serve, asked):
 async def test_history_is_columns_of_one_length_and_starts_at_once(serve):
     past = await get(serve, fake_view.burning(), "/api/v1/history")
     assert past["at"] == [fake_view.NOW_SECONDS]
-    assert past["ttft_p99_seconds"] == [None]  # the p99 is beyond the last bucket
+    assert past["ttft_p99_seconds"] == [None]  # the p99 is beyond the last bucket,
+    assert past["ttft_p99_low_seconds"] == [80.0]  # so it is known to be long, not how long
+    assert past["ttft_p99_high_seconds"] == [None]
     assert past["request_rate_per_second"] == [17.38]
     assert past["requests_waiting"] == [127]
 

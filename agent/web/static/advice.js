@@ -1,0 +1,87 @@
+// Recommendations: the change, how sure it is, what it stands on, what else could be done, and the way back.
+
+import { el } from "./dom.js";
+import { isKnown, named, number, percent, seconds, soft, when, words } from "./format.js";
+import { term } from "./terms.js";
+
+/** Newest first; the latest few open, older ones folded. */
+export function adviceList(recommendations, now) {
+  if (!recommendations.length) return [el("p.empty", {}, "No change is recommended.")];
+  const sorted = [...recommendations].sort((a, b) => b.at - a.at);
+  const isPast = (advice) => advice.verdict !== null;
+  const past = sorted.filter(isPast);
+  return [
+    sorted.filter((advice) => !isPast(advice)).map((advice) => card(advice, now)),
+    past.length > 0 &&
+      el(
+        "details.over",
+        { "data-key": "past", open: past.length === sorted.length },
+        el("summary", {}, `${past.length} earlier, with ${past.length === 1 ? "its verdict" : "their verdicts"}`),
+        past.map((advice) => card(advice, now)),
+      ),
+  ];
+}
+
+function card(advice, now) {
+  const target = [advice.target.model, advice.target.role].filter(Boolean).join(", ");
+  return el(
+    "article.card.advice",
+    { "data-key": advice.id },
+    el("header", {}, el("h3", {}, advice.summary), el("span.nowrap.muted", {}, when(advice.at, now)), el("span.pill.accent", {}, advice.action)),
+    el(
+      "dl.keys",
+      {},
+      pair("Change", change(advice)),
+      pair(term("confidence", "Confidence"), percent(advice.confidence)),
+      pair("Keeps the SLO", named("meets_slo", advice.meets_slo)),
+      pair("Bound by", advice.binding || "unknown"),
+      pair("Reason", words(advice.reason_code)),
+      pair("Verdict", advice.verdict ?? ["due ", when(advice.verify_at, now)]),
+    ),
+    el(
+      "div.columns",
+      {},
+      block("Evidence", advice.evidence.length && evidence(advice.evidence)),
+      block("Alternatives", advice.alternatives.length && alternatives(advice.alternatives), "spread"),
+      block("If nothing is done", Object.keys(advice.do_nothing).length && keyList(advice.do_nothing)),
+      block("Steps", advice.steps.length && el("ol", {}, advice.steps.map((step) => el("li", {}, step)))),
+      block("Way back", advice.rollback && el("p", {}, advice.rollback)),
+      block("Side effects", advice.side_effects.length && el("ul", {}, advice.side_effects.map((effect) => el("li", {}, effect)))),
+    ),
+    el("p.fine", {}, target),
+  );
+}
+
+const change = (advice) => [
+  el("strong", {}, `${number(advice.current)} → ${number(advice.proposed)}`),
+  advice.low === advice.high ? "" : ` (${number(advice.low)} to ${number(advice.high)})`,
+];
+
+const block = (title, content, width = "") => (content ? el(width ? `div.block.${width}` : "div.block", {}, el("h4", {}, title), content) : null);
+const pair = (title, content) => el("div", {}, el("dt", {}, title), el("dd", {}, Array.isArray(content) ? content : soft(content)));
+
+const evidence = (items) => table(
+  ["Signal", "Window", "Value"],
+  items.map((item) => [words(item.signal), seconds(item.window_seconds), named(item.signal, item.value)]),
+);
+
+function alternatives(settings) {
+  const keys = [...new Set(settings.flatMap(Object.keys))];
+  return table(keys.map(words), settings.map((setting) => keys.map((key) => named(key, setting[key]))));
+}
+
+const keyList = (values) => table([], Object.entries(values).map(([key, value]) => [words(key), named(key, value)]));
+
+function table(head, rows) {
+  const align = (column, cell) => (column > 0 ? el("td.num", {}, soft(cell)) : el("td", {}, soft(cell)));
+  return el(
+    "div.scroll",
+    { tabindex: "0", role: "group", "aria-label": "table" },
+    el(
+      "table",
+      {},
+      head.length > 0 && el("thead", {}, el("tr", {}, head.map((cell, column) => el(column ? "th.num" : "th", { scope: "col" }, cell)))),
+      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, column) => align(column, isKnown(cell) ? cell : "unknown"))))),
+    ),
+  );
+}

@@ -1,0 +1,76 @@
+// Canary results: a strip per target over time, the latest ones, and the failures, which are kept longer.
+
+import { strip } from "./charts.js";
+import { el } from "./dom.js";
+import { UNKNOWN, isKnown, latency, number, seconds, soft, when } from "./format.js";
+import { term } from "./terms.js";
+
+const LATEST = 6;
+const FAILURES = 10;
+
+/** `probes` newest first. */
+export function canaryParts(probes, now) {
+  if (!probes.length) return [el("p.empty", {}, "No canary has run yet.")];
+  const failures = probes.filter((probe) => probe.outcome !== "ok").slice(0, FAILURES);
+  return [
+    el("div.card", { "data-key": "strips" }, strips(probes, now), el("h3", {}, "Latest"), table(probes.slice(0, LATEST), now)),
+    failures.length > 0 &&
+      el("div.card", { "data-key": "failures" }, el("h3", {}, "Failures, kept longer"), table(failures, now)),
+  ];
+}
+
+function strips(probes, now) {
+  const from = Math.min(...probes.map((probe) => probe.at));
+  const top = Math.max(...probes.map((probe) => probe.ttft_seconds ?? 0), 0.001);
+  const targets = [...new Set(probes.map((probe) => probe.target))].sort();
+  const title = (probe) => `${probe.outcome}, TTFT ${seconds(probe.ttft_seconds)}, ${seconds(Math.round(now - probe.at))} ago`;
+  return [
+    targets.map((name) => {
+      const own = probes.filter((probe) => probe.target === name);
+      const ok = own.filter((probe) => probe.outcome === "ok").length;
+      return el(
+        "div.strip-row",
+        { "data-key": name },
+        el("div.strip-name", {}, el("strong", {}, name), el("span.fine", {}, `${ok} of ${own.length} ok`)),
+        strip(own, from, now, top, title),
+      );
+    }),
+    el(
+      "p.fine.strip-axis",
+      {},
+      el("span", {}, `${seconds(Math.round(now - from))} ago`),
+      el("span", {}, "height is ", term("TTFT"), `, full height ${seconds(top)}; `, el("span.key.bad", {}, "failed"), " ", el("span.key.idle", {}, "not run")),
+      el("span", {}, "now"),
+    ),
+  ];
+}
+
+function table(probes, now) {
+  const head = ["When", "Target", "Outcome", term("TTFT"), term("TPOT"), term("E2E"), "Tokens", "Cached"];
+  return el(
+    "div.scroll",
+    { tabindex: "0", role: "group", "aria-label": "Canary results" },
+    el(
+      "table.canaries",
+      {},
+      el("thead", {}, el("tr", {}, head.map((cell, column) => el(column > 2 ? "th.num" : "th", { scope: "col" }, cell)))),
+      el("tbody", {}, probes.map((probe) => row(probe, now))),
+    ),
+  );
+}
+
+function row(probe, now) {
+  const ok = probe.outcome === "ok";
+  const unsure = isKnown(probe.timing_error_seconds) ? { title: `exact to ${seconds(probe.timing_error_seconds)}` } : {};
+  const outcome = ok ? "ok" : [el("strong.bad-text", {}, probe.outcome), probe.detail ? el("span.bounds", {}, probe.detail) : ""];
+  const tokens = [probe.output_tokens, probe.cached_tokens].map((count) => (isKnown(count) ? number(count) : UNKNOWN));
+  return el(
+    "tr",
+    { "data-key": `${probe.target} ${probe.kind} ${probe.planned_at}` },
+    el("td.nowrap", {}, when(probe.at, now)),
+    el("td", {}, probe.target),
+    el("td", {}, outcome),
+    [probe.ttft_seconds, probe.tpot_seconds, probe.e2e_seconds].map((value) => el("td.num", unsure, soft(latency(value)))),
+    tokens.map((text) => el("td.num", {}, soft(text))),
+  );
+}

@@ -1,0 +1,96 @@
+// Numbers for people: three digits that matter, always with their unit; what is not known is called "unknown".
+
+import { el } from "./dom.js";
+
+export const UNKNOWN = "unknown";
+const NARROW = "\u202f"; // between number and unit, never broken
+
+export const isKnown = (value) => value !== null && value !== undefined;
+
+/** Three significant digits, thousands grouped: 0.0123, 17.4, 18,420. */
+export function number(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  const size = Math.abs(value);
+  const digits = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+  return value.toLocaleString("en-US", { maximumFractionDigits: digits });
+}
+
+const unit = (value, name) => `${number(value)}${NARROW}${name}`;
+
+/** A latency or age: "21.4 ms", "1.84 s", "12 min", "3 h 5 min", "30 d". */
+export function seconds(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  const size = Math.abs(value);
+  if (size === 0) return unit(0, "s");
+  if (size < 1) return unit(Number((value * 1000).toPrecision(3)), "ms");
+  if (size < 120) return unit(value, "s");
+  if (size < 3600) return unit(Math.floor(value / 60), "min");
+  if (size < 86_400) return two(value, 3600, "h", 60, "min");
+  return two(value, 86_400, "d", 3600, "h");
+}
+
+/** A measured latency with three digits always, so that columns line up: "6.90 s", "31.0 ms". */
+export function latency(value) {
+  if (!isKnown(value) || value === 0 || value >= 120) return seconds(value);
+  const inMilliseconds = value < 1;
+  const scaled = inMilliseconds ? value * 1000 : value;
+  const digits = scaled >= 100 ? 0 : scaled >= 10 ? 1 : 2;
+  return `${scaled.toFixed(digits)}${NARROW}${inMilliseconds ? "ms" : "s"}`;
+}
+
+function two(value, big, bigName, small, smallName) {
+  const rest = Math.floor((value % big) / small);
+  return unit(Math.floor(value / big), bigName) + (rest ? ` ${unit(rest, smallName)}` : "");
+}
+
+export const percent = (ratio) => (isKnown(ratio) ? unit(Number((ratio * 100).toPrecision(4)), "%") : UNKNOWN);
+export const times = (rate) => (isKnown(rate) ? `${rate >= 10 ? rate.toFixed(1) : number(rate)}×` : UNKNOWN);
+export const perSecond = (value) => (isKnown(value) ? unit(value, "/s") : UNKNOWN);
+export const dollarsPerHour = (value) => (isKnown(value) ? `$${value.toFixed(2)}${NARROW}/h` : UNKNOWN);
+
+/** A value in the unit that its name carries, as everywhere in this project. */
+export function named(name, value) {
+  if (value === true) return "yes";
+  if (value === false) return "no";
+  if (!isKnown(value)) return UNKNOWN;
+  if (typeof value === "object") return JSON.stringify(value);
+  if (typeof value !== "number") return String(value);
+  if (/dollars_per_hour/.test(name)) return dollarsPerHour(value);
+  if (/_per_second/.test(name)) return perSecond(value);
+  if (/_seconds/.test(name)) return latency(value);
+  if (/_ratio/.test(name)) return percent(value);
+  if (/_watts/.test(name)) return unit(value, "W");
+  return number(value);
+}
+
+const SHORT = new Set(["ttft", "itl", "tpot", "e2e", "slo", "kv", "gpu"]);
+
+/** "kv_usage_ratio" as words, "KV usage"; the unit stands at the value. */
+export function words(name) {
+  const parts = name.split("_").filter((part, i) => i === 0 || !["seconds", "ratio"].includes(part));
+  const text = parts.map((part) => (SHORT.has(part) ? part.toUpperCase() : part)).join(" ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** A figure as {text, bounds}: bounds only where they say more than the value. */
+export function figure(known, show, edge = show) {
+  if (!known || (!isKnown(known.value) && !isKnown(known.low) && !isKnown(known.high))) return { text: UNKNOWN, bounds: "" };
+  const { value, low, high } = known;
+  const exact = isKnown(value) && low === value && high === value;
+  const bounds = exact ? "" : isKnown(high) ? `${isKnown(low) ? edge(low) : "0"} to ${edge(high)}` : "no upper bound";
+  if (isKnown(value)) return { text: show(value), bounds };
+  if (!isKnown(high)) return { text: `over ${edge(low)}`, bounds };
+  return { text: `${isKnown(low) ? edge(low) : "0"} to ${edge(high)}`, bounds: "" };
+}
+
+/** A time stamp as "2 min ago" or "in 10 min", with the date on hover. */
+export function when(at, now) {
+  if (!isKnown(at)) return UNKNOWN;
+  const date = new Date(at * 1000);
+  const age = now - at;
+  const text = age >= 0 ? `${seconds(Math.round(age))} ago` : `in ${seconds(Math.round(-age))}`;
+  return el("time", { datetime: date.toISOString(), title: date.toLocaleString() }, text);
+}
+
+/** Text that looks the part when it is "unknown". */
+export const soft = (text) => (text === UNKNOWN ? el("span.unknown-value", {}, text) : text);
