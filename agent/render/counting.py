@@ -64,7 +64,7 @@ def _availability_counting(slo: Slo, edges: Edges, extra: str) -> Counting:
     failed = selector(FINISHED, [*_who(slo), ("finished_reason", "=~", "abort|error")], extra)
     rejected = selector(REJECTED, _who(slo), extra)
     histogram = HISTOGRAM_OF["e2e"]
-    edge = _near_edge(slo, edges[FAMILY_OF[histogram]])
+    edge = _late_edge(slo, edges[FAMILY_OF[histogram]])
     ended, in_time = _histogram(slo, histogram, edge, extra)
 
     def turned_away(window: str) -> str:
@@ -130,11 +130,10 @@ def _exact_edge(slo: Slo, histogram: str, edges: Edges) -> float:
     )
 
 
-def _near_edge(slo: Slo, edges: tuple[float, ...]) -> float:
-    """For lateness: the edge on the side that the SLO's `undecided` names, or the last one there is on it."""
-    below, above = neighbours(edges, _threshold(slo))
-    wanted = below if slo.undecided == "bad" else above
-    return wanted if wanted is not None else (edges[0] if slo.undecided == "bad" else edges[-1])
+def _late_edge(slo: Slo, edges: tuple[float, ...]) -> float:
+    """The first edge that is late for certain; the last one, where the threshold lies beyond it."""
+    _, above = neighbours(edges, _threshold(slo))
+    return edges[-1] if above is None else above
 
 
 def _threshold(slo: Slo) -> float:

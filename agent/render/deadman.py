@@ -16,7 +16,9 @@ the name of a job, except where `up` is asked: there the job must be called slo-
 """
 
 _AGENT_JOB = 'job=~"(.*[-_/])?slo-agent"'
-_DELIVERED = 'sum by (job, instance) (increase(slo_agent_deliveries_total{output="alertmanager",outcome%s"ok"}[10m]))'
+_DELIVERED = (
+    'sum by (job, instance) (increase(slo_agent_deliveries_total{output=~"alertmanager.*",outcome%s"ok"}[10m]))'
+)
 
 
 def render_deadman() -> str:
@@ -57,11 +59,12 @@ def _blind_alerts() -> list[dict[str, Any]]:
         _alert(
             "stalled",
             "page",
-            "sum by (job, instance) (increase(slo_agent_scrapes_total[5m])) == 0",
+            "max by (job, instance) (slo_agent_last_tick_age_seconds) > 60 "
+            "or sum by (job, instance) (increase(slo_agent_scrapes_total[5m])) == 0",
             "2m",
-            "An SLO agent answers, but reads nothing.",
-            "{{ $labels.instance }} has looked at none of its targets for 5 minutes: its figures are old, and it "
-            "cannot page. Its own page at / says why; restart it.",
+            "An SLO agent answers, but does not work.",
+            "{{ $labels.instance }} has evaluated nothing for a minute, or looked at none of its targets for five: "
+            "its figures are old, and it cannot page. Its own page at / says why; restart it.",
         ),
         _alert(
             "unheard",

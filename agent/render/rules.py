@@ -11,8 +11,8 @@ from typing import Any
 from agent.config import Config
 from agent.errors import ConfigError
 from agent.model import BurnPair, Slo
+from agent.planning import make_plan
 from agent.render.counting import Counting, counting
-from agent.render.promises import promises
 from agent.render.promql import duration, quoted, rule_file
 from agent.render.vllm_edges import DEFAULT_EDGES, Edges
 
@@ -39,7 +39,7 @@ def render_rules(config: Config, *, edges: Edges = DEFAULT_EDGES, matchers: str 
     """
     groups: list[dict[str, Any]] = []
     mistakes: list[str] = []
-    for index, slo in enumerate(promises(config)):
+    for index, slo in enumerate(make_plan(config, ()).slos):
         try:
             counted = counting(slo, edges, matchers)
         except ValueError as mistake:
