@@ -1,0 +1,74 @@
+"""What one request asks for, and what became of it: the simulator's truth per request."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+State = Literal["arriving", "waiting", "loading", "running", "finished", "aborted", "failed"]
+FinishReason = Literal["length", "stop", "abort", "error"]
+ENDED: frozenset[State] = frozenset({"finished", "aborted", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request as a client sends it.
+
+    `block_hashes` names the leading full KV blocks of the prompt that another request could share (in vLLM: hash of a
+    block's tokens, of all blocks before it, and of the cache salt); blocks beyond them are this request's own.
+    `output_hashes` does the same for the blocks that follow the prompt's, for the next turn of a conversation.
+    `patience_seconds` is how long the client waits for the first token before it hangs up; None: for ever.
+    """
+
+    id: str
+    prompt_tokens: int
+    output_tokens: int
+    block_hashes: tuple[int, ...] = ()
+    output_hashes: tuple[int, ...] = ()
+    priority: int = 0
+    finish_reason: FinishReason = "length"
+    max_tokens: int | None = None
+    patience_seconds: float | None = None
+    conversation: int | None = None
+    endpoint: str = "/v1/chat/completions"
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A request inside one engine. Stamps are in the fleet's time; None means: has not happened.
+
+    `resident_tokens` counts tokens whose KV is in the engine, `generated_tokens` those given out. `token_stamps`, where
+    it is a list, gets the time of every token.
+    """
+
+    ask: Ask
+    arrived_at_seconds: float
+    state: State = "arriving"
+    queued_at_seconds: float = 0.0
+    scheduled_at_seconds: float | None = None
+    first_token_at_seconds: float | None = None
+    last_token_at_seconds: float | None = None
+    ended_at_seconds: float | None = None
+    generated_tokens: int = 0
+    resident_tokens: int = 0
+    held_blocks: int = 0
+    shared_hashes: list[int] = field(default_factory=list)
+    cached_tokens: int = 0
+    external_tokens: int = 0
+    preemptions: int = 0
+    replica: str = ""
+    token_stamps: list[float] | None = None
+    on_end: Callable[["Sequence"], None] | None = None
+
+    @property
+    def known_tokens(self) -> int:
+        """Prompt and answer so far; all but the newest must be resident before the next token can be made."""
+        return self.ask.prompt_tokens + self.generated_tokens
+
+    @property
+    def is_decoding(self) -> bool:
+        """One token away from the next one: nothing of the prompt is left to compute."""
+        return self.generated_tokens > 0 and self.resident_tokens == self.known_tokens - 1
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED

@@ -1,0 +1,87 @@
+"""The strings behind the stage: scale the fleet, change the load, see how it stands."""
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from agent.simulator.real_time import RealTime
+from agent.simulator.workload import OpenLoop
+
+
+class ControlApi:
+    """`POST /control/replicas {"count": N}`, `POST /control/load {"rate_per_second": R}`, `GET /control/status`."""
+
+    def __init__(self, real_time: RealTime) -> None:
+        self._real_time = real_time
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/control/replicas", self.replicas),
+            web.post("/control/load", self.load),
+            web.get("/control/status", self.status),
+        ]
+
+    async def replicas(self, request: web.Request) -> web.Response:
+        """Have so many replicas; new ones answer after their cold start."""
+        count = await _number(request, "count")
+        if count is None or count < 0 or count != int(count) or count > 64:
+            return _wrong('expected {"count": N} with a whole number from 0 to 64')
+        self._real_time.catch_up()
+        self._real_time.fleet.scale(int(count), self._real_time.clock.now_seconds())
+        return web.json_response(self._state())
+
+    async def load(self, request: web.Request) -> web.Response:
+        """From now on, so many requests per second come from the workload inside."""
+        rate = await _number(request, "rate_per_second")
+        workload = self._real_time.fleet.workload
+        if rate is None or rate < 0:
+            return _wrong('expected {"rate_per_second": R} with R >= 0')
+        if not isinstance(workload, OpenLoop):
+            return _wrong("this simulation has no open-loop load to change; start it with --scenario or --rate")
+        self._real_time.catch_up()
+        workload.arrivals.rate = lambda _: rate
+        return web.json_response(self._state())
+
+    async def status(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
+        self._real_time.catch_up()
+        return web.json_response(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        fleet = self._real_time.fleet
+        workload = fleet.workload
+        rate = None
+        if isinstance(workload, OpenLoop):
+            rate = workload.arrivals.rate_at(fleet.now_seconds)
+        return {
+            "at": fleet.now_seconds,
+            "rate_per_second": rate,
+            "wanted": fleet.wanted,
+            "cold_start_seconds": fleet.cold_start_seconds,
+            "refused": fleet.refused,
+            "replicas": [
+                {
+                    "index": replica.index,
+                    "name": replica.name,
+                    "role": replica.role,
+                    "phase": replica.phase,
+                    "ready_at": replica.ready_at_seconds,
+                    "requests_running": replica.engine.requests_running,
+                    "requests_waiting": replica.engine.requests_waiting,
+                    "kv_usage_ratio": replica.engine.pool.usage_ratio,
+                }
+                for replica in fleet.replicas
+            ],
+        }
+
+
+async def _number(request: web.Request, name: str) -> float | None:
+    try:
+        value = (await request.json())[name]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _wrong(message: str) -> web.Response:
+    return web.json_response({"error": message}, status=400)

@@ -1,0 +1,165 @@
+"""Who runs in the next step: vLLM V1's schedule of one token budget over decodes, chunked prefills and the queue."""
+
+from bisect import insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agent.simulator.ask import Sequence
+from agent.simulator.blocks import BlockPool
+from agent.simulator.kv_source import KvSource
+from agent.simulator.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One step: which sequence computes how many tokens. `is_open` says that an arrival could join the next step."""
+
+    work: tuple[tuple[Sequence, int], ...]
+    is_open: bool
+    post_seconds: float = 0.0
+
+    @property
+    def is_decode_only(self) -> bool:
+        return all(tokens == 1 and sequence.is_decoding for sequence, tokens in self.work)
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """The queues of one engine. First come, first served, or by (priority, arrival) where `by_priority` is set."""
+
+    pool: BlockPool
+    telemetry: Telemetry
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    by_priority: bool = False
+    kv_source: KvSource | None = None
+    waiting: list[Sequence] = field(default_factory=list)
+    running: list[Sequence] = field(default_factory=list)
+    loading: list[tuple[float, Sequence]] = field(default_factory=list)
+
+    def enqueue(self, sequence: Sequence) -> None:
+        """Put a request at its place in the queue."""
+        sequence.state = "waiting"
+        if self.by_priority:
+            insort(self.waiting, sequence, key=_rank)
+        else:
+            self.waiting.append(sequence)
+
+    def collect_loaded(self, now_seconds: float) -> bool:
+        """Put those whose KV has come in at the head of the queue; True when there were any."""
+        loaded = [entry for entry in self.loading if entry[0] <= now_seconds]
+        for entry in loaded:
+            self.loading.remove(entry)
+            entry[1].state = "waiting"
+            self.waiting.insert(0, entry[1])
+        return bool(loaded)
+
+    def remove(self, sequence: Sequence) -> None:
+        """Take a request out, wherever it is, and free its blocks."""
+        if sequence.state == "running":
+            self.running = [other for other in self.running if other is not sequence]
+        elif sequence.state == "waiting":
+            self.waiting = [other for other in self.waiting if other is not sequence]
+        else:
+            self.loading = [entry for entry in self.loading if entry[1] is not sequence]
+        self.pool.release(sequence)
+
+    def everyone(self) -> Iterator[Sequence]:
+        yield from self.running
+        yield from (sequence for _, sequence in self.loading)
+        yield from self.waiting
+
+    def plan(self, now_seconds: float) -> Plan:
+        """The next step; its work is empty when nothing can run."""
+        work: list[tuple[Sequence, int]] = []
+        budget, preempted = self._continue_running(work)
+        post_seconds = 0.0
+        while not preempted and budget > 0 and self.waiting and len(self.running) < self.max_num_seqs:
+            tokens, posted = self._admit(self.waiting[0], budget, now_seconds)
+            post_seconds += posted
+            if tokens is None:
+                break
+            if tokens:
+                work.append((self.running[-1], tokens))
+                budget -= tokens
+        is_open = not self.waiting and len(self.running) < self.max_num_seqs
+        return Plan(tuple(work), is_open or self.by_priority, post_seconds)
+
+    def _continue_running(self, work: list[tuple[Sequence, int]]) -> tuple[int, bool]:
+        budget, preempted, index = self.max_num_batched_tokens, False, 0
+        while index < len(self.running) and budget > 0:
+            sequence = self.running[index]
+            tokens = min(sequence.known_tokens - sequence.resident_tokens, budget)
+            while not self.pool.grow(sequence, sequence.resident_tokens + tokens):
+                preempted = True
+                victim = max(self.running, key=_rank) if self.by_priority else self.running[-1]
+                for at, (planned, its_tokens) in enumerate(work):
+                    if planned is victim:
+                        budget += its_tokens
+                        index -= 1
+                        del work[at]
+                        break
+                self._preempt(victim)
+                if victim is sequence:
+                    break
+            else:
+                work.append((sequence, tokens))
+                budget -= tokens
+                index += 1
+        return budget, preempted
+
+    def _preempt(self, victim: Sequence) -> None:
+        self.running.remove(victim)
+        self.pool.release(victim)
+        victim.resident_tokens = 0
+        victim.preemptions += 1
+        victim.state = "waiting"
+        self.waiting.insert(0, victim)
+        self.telemetry.add("num_preemptions")
+
+    def _admit(self, sequence: Sequence, budget: int, now_seconds: float) -> tuple[int | None, float]:
+        """Tokens of its first chunk (None: no room, 0: its KV comes in), and seconds the step stands still."""
+        if sequence.held_blocks == 0:
+            hits = min(self.pool.hit_blocks(sequence.ask.block_hashes), self._reusable_blocks(sequence))
+            local_tokens = hits * self.pool.block_tokens
+            source = self.kv_source
+            load = source.load(sequence, local_tokens, now_seconds) if source and not sequence.preemptions else None
+            self.pool.reuse(sequence, hits)
+            if load is not None:
+                return self._start_load(sequence, local_tokens, load.tokens, load.ready_at_seconds, load.post_seconds)
+            sequence.resident_tokens = local_tokens
+        tokens = min(sequence.known_tokens - sequence.resident_tokens, budget)
+        if not self.pool.grow(sequence, sequence.resident_tokens + tokens):
+            if sequence.external_tokens == 0 or sequence.preemptions:
+                self.pool.release(sequence)
+                sequence.resident_tokens = 0
+            return None, 0.0
+        self.waiting.pop(0)
+        self.running.append(sequence)
+        sequence.state = "running"
+        if sequence.scheduled_at_seconds is None:
+            sequence.scheduled_at_seconds = now_seconds
+            sequence.cached_tokens = sequence.resident_tokens - sequence.external_tokens
+            self.telemetry.admitted(sequence, asked_external=self.kv_source is not None)
+        return tokens, 0.0
+
+    def _start_load(
+        self, sequence: Sequence, local_tokens: int, tokens: int, ready_at_seconds: float, post_seconds: float
+    ) -> tuple[int | None, float]:
+        if not self.pool.grow(sequence, local_tokens + tokens):
+            self.pool.release(sequence)
+            return None, 0.0
+        sequence.external_tokens = tokens
+        sequence.resident_tokens = local_tokens + tokens
+        sequence.state = "loading"
+        self.waiting.pop(0)
+        self.loading.append((ready_at_seconds, sequence))
+        return 0, post_seconds
+
+    def _reusable_blocks(self, sequence: Sequence) -> int:
+        """At least one token must be computed to have an answer, so a full hit gives its last block back."""
+        return (sequence.known_tokens - 1) // self.pool.block_tokens
+
+
+def _rank(sequence: Sequence) -> tuple[int, float]:
+    return sequence.ask.priority, sequence.arrived_at_seconds
