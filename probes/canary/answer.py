@@ -123,6 +123,8 @@ class ChatAnswer:
     def _end(self, response: aiohttp.ClientResponse, at_seconds: float) -> None:
         if self._kind != "events":
             self.fault = failure_of_body(response.content_type, bytes(self._head))
+            if self.fault.outcome == "empty_body" and "compressed" in self.stream.flags:
+                self.fault = StreamFault("protocol", "a compressed body, though none was asked for, that is cut short")
             return
         for event in self._parser.finish():
             self.stream.read(event, at_seconds)

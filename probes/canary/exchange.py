@@ -110,7 +110,7 @@ async def exchange(
     return done
 
 
-async def _send(  # noqa: PLR0917 - the nouns of one request
+async def _send(
     done: Exchange,
     request: Request,
     connector: aiohttp.TCPConnector,
