@@ -58,7 +58,7 @@ dashboards: $(VENV)/dev.stamp  ## render dashboards/
 	$(PY) -m agent.render dashboards --out dashboards
 
 docs: $(VENV)/dev.stamp  ## render the generated pages of docs/
-	$(PY) -m agent.docs
+	$(PY) -m agent.outputs.metrics_doc > docs/metrics.md
 
 # One lock for what runs, one for what builds, one for who develops; the three agree with each other.
 PIP_COMPILE = $(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
