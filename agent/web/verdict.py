@@ -10,8 +10,8 @@ from agent.web import words
 Level = Literal["bad", "watch", "unknown", "good"]
 URGENCY: tuple[Level, ...] = ("bad", "watch", "unknown", "good")
 
-STALE_TICK_SECONDS = 60.0
-"""Agent time without an evaluation after which nothing on the page can be trusted; twelve default ticks."""
+STALE_TICK_SECONDS = 90.0
+"""Agent time without an evaluation after which nothing on the page can be trusted; eighteen default ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,10 @@ def _told(slos: set[str], alerts: tuple[Alert, ...], now_seconds: float) -> str:
         starts = [
             alert.starts_at_seconds
             for alert in alerts
-            if alert.is_firing and _label(alert, "slo") in slos and _label(alert, "severity") == severity
+            if alert.is_firing
+            and alert.name == "SLOBurnRate"
+            and _label(alert, "slo") in slos
+            and _label(alert, "severity") == severity
         ]
         if starts:
             return f"; {verb} {words.duration(now_seconds - min(starts))} ago"
@@ -102,17 +105,19 @@ def _targets(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
     for target in snapshot.targets:
         match target.health:
             case "down":
-                yield Sentence("bad", f"{target.name} is down: {target.last_outcome}, {_seen(target, now_seconds)}")
+                yield Sentence("bad", f"{target.name} is down{_because(target)}, {_seen(target, now_seconds)}")
             case "stuck":
                 yield Sentence("bad", f"{target.name} is stuck: it answers, but makes no progress")
             case "stale":
-                yield Sentence(
-                    "watch", f"No data from {target.name}{_silent(target, now_seconds)}: {target.last_outcome}"
-                )
+                yield Sentence("watch", f"No data from {target.name}{_silent(target, now_seconds)}{_because(target)}")
             case "unknown":
-                yield Sentence("unknown", f"{target.name} has not answered yet: {target.last_outcome}")
+                yield Sentence("unknown", f"{target.name} has not answered yet{_because(target)}")
             case "up":
                 pass
+
+
+def _because(target: TargetStatus) -> str:
+    return "" if target.last_outcome in ("", "ok") else f": {target.last_outcome}"
 
 
 def _seen(target: TargetStatus, now_seconds: float) -> str:

@@ -4,12 +4,20 @@ import { el } from "./dom.js";
 import { isKnown, named, number, percent, seconds, soft, when, words } from "./format.js";
 import { term } from "./terms.js";
 
+const MOST_PAST = 20;
+const VERDICTS = {
+  kept: "it was applied, and the objective is kept",
+  missed: "it was applied, and the budget still burns",
+  not_applied: "it was not applied",
+  superseded: "newer advice took its place",
+};
+
 /** Newest first; the latest few open, older ones folded. */
 export function adviceList(recommendations, now) {
   if (!recommendations.length) return [el("p.empty", {}, "No change is recommended.")];
   const sorted = [...recommendations].sort((a, b) => b.at - a.at);
   const isPast = (advice) => advice.verdict !== null;
-  const past = sorted.filter(isPast);
+  const past = sorted.filter(isPast).slice(0, MOST_PAST);
   return [
     sorted.filter((advice) => !isPast(advice)).map((advice) => card(advice, now)),
     past.length > 0 &&
@@ -27,7 +35,7 @@ function card(advice, now) {
   return el(
     "article.card.advice",
     { "data-key": advice.id },
-    el("header", {}, el("h3", {}, advice.summary), el("span.nowrap.muted", {}, when(advice.at, now)), el("span.pill.accent", {}, advice.action)),
+    el("header", {}, el("h3", {}, advice.summary || words(advice.reason_code)), el("span.nowrap.muted", {}, when(advice.at, now)), el("span.pill.accent", {}, advice.action)),
     el(
       "dl.keys",
       {},
@@ -36,7 +44,7 @@ function card(advice, now) {
       pair("Keeps the SLO", named("meets_slo", advice.meets_slo)),
       pair("Bound by", advice.binding || "unknown"),
       pair("Reason", words(advice.reason_code)),
-      pair("Verdict", advice.verdict ?? ["due ", when(advice.verify_at, now)]),
+      pair("Verdict", advice.verdict === null ? ["due ", when(advice.verify_at, now)] : (VERDICTS[advice.verdict] ?? advice.verdict)),
     ),
     el(
       "div.columns",
@@ -70,7 +78,10 @@ function alternatives(settings) {
   return table(keys.map(words), settings.map((setting) => keys.map((key) => named(key, setting[key]))));
 }
 
-const keyList = (values) => table([], Object.entries(values).map(([key, value]) => [words(key), named(key, value)]));
+function keyList({ summary, ...values }) {
+  const rows = Object.entries(values).map(([key, value]) => [words(key), named(key, value)]);
+  return [summary && el("p", {}, String(summary)), rows.length > 0 && table([], rows)];
+}
 
 function table(head, rows) {
   const align = (column, cell) => (column > 0 ? el("td.num", {}, soft(cell)) : el("td", {}, soft(cell)));

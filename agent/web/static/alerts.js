@@ -36,7 +36,7 @@ function card(alert, now) {
   const { alertname, severity, ...labels } = alert.labels;
   const level = severity === "page" ? "bad" : "watch";
   const said = alert.annotations;
-  const told = PARTS.filter(([key]) => said[key]);
+  const told = PARTS.filter(([key], i) => said[key] && !PARTS.slice(0, i).some(([before]) => said[before] === said[key]));
   const links = [
     ["runbook_url", "Runbook"],
     ["dashboard_url", "Dashboard"],

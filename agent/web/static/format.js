@@ -44,7 +44,7 @@ function two(value, big, bigName, small, smallName) {
 }
 
 export const percent = (ratio) => (isKnown(ratio) ? unit(Number((ratio * 100).toPrecision(4)), "%") : UNKNOWN);
-export const times = (rate) => (isKnown(rate) ? `${rate >= 10 ? rate.toFixed(1) : number(rate)}×` : UNKNOWN);
+export const times = (rate) => (isKnown(rate) ? `${rate >= 10 ? rate.toFixed(1) : number(rate)}x` : UNKNOWN);
 export const perSecond = (value) => (isKnown(value) ? unit(value, "/s") : UNKNOWN);
 export const dollarsPerHour = (value) => (isKnown(value) ? `$${value.toFixed(2)}${NARROW}/h` : UNKNOWN);
 
@@ -55,19 +55,24 @@ export function named(name, value) {
   if (!isKnown(value)) return UNKNOWN;
   if (typeof value === "object") return JSON.stringify(value);
   if (typeof value !== "number") return String(value);
-  if (/dollars_per_hour/.test(name)) return dollarsPerHour(value);
-  if (/_per_second/.test(name)) return perSecond(value);
-  if (/_seconds/.test(name)) return latency(value);
-  if (/_ratio/.test(name)) return percent(value);
-  if (/_watts/.test(name)) return unit(value, "W");
+  if (/^burn_rate\b/.test(name)) return times(value);
+  if (/dollars_per_hour$/.test(name)) return dollarsPerHour(value);
+  if (/_per_second$/.test(name)) return perSecond(value);
+  if (AHEAD.test(name)) return number(value);
+  if (/_seconds(_p\d+|_mean|_max)?$/.test(name)) return latency(value);
+  if (/_ratio$/.test(name)) return percent(value);
+  if (/_watts$/.test(name)) return unit(value, "W");
   return number(value);
 }
 
+const AHEAD = /_in_(\d+)_seconds$/; // a forecast: the seconds say when, not what
 const SHORT = new Set(["ttft", "itl", "tpot", "e2e", "slo", "kv", "gpu"]);
 
 /** "kv_usage_ratio" as words, "KV usage"; the unit stands at the value. */
 export function words(name) {
-  const parts = name.split("_").filter((part, i) => i === 0 || !["seconds", "ratio"].includes(part));
+  const ahead = AHEAD.exec(name);
+  if (ahead) return `${words(name.slice(0, ahead.index))} in ${seconds(Number(ahead[1]))}`;
+  const parts = name.replace(/_per_second$/, "").replace(":", ", ").split("_").filter((part, i) => i === 0 || !["seconds", "ratio"].includes(part));
   const text = parts.map((part) => (SHORT.has(part) ? part.toUpperCase() : part)).join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

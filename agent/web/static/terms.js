@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 export const TERMS = {
   SLO: "Service level objective: the promised share of good requests over a period, such as 99 % within 2.5 s in 30 days.",
   budget: "Error budget: the share of requests that may be bad (1 minus the objective). 100 % left: nothing spent yet. Below 0: the promise is broken.",
-  "burn rate": "How many times faster than allowed the error budget is being spent. 1× spends exactly all of it by the end of the period.",
+  "burn rate": "How many times faster than allowed the error budget is being spent. 1x spends exactly all of it by the end of the period.",
   pair: "A long window, so that a blip does not alert, and a short one, so that the alert ends soon after recovery. Both must burn faster than the limit.",
   undecided: "Requests in the histogram bucket around the threshold: they happened, but the bucket cannot tell on which side.",
   TTFT: "Time to first token: from sending a request to its first token. What users feel as waiting.",

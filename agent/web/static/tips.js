@@ -13,7 +13,12 @@ function open(target) {
   owner.setAttribute("aria-describedby", "tip");
   tip.textContent = meaning;
   tip.hidden = false;
-  const at = target.getBoundingClientRect();
+  place();
+}
+
+/** Below its term, or above it where there is no room. */
+function place() {
+  const at = owner.getBoundingClientRect();
   const left = Math.min(Math.max(8, at.left), document.documentElement.clientWidth - tip.offsetWidth - 8);
   const below = at.bottom + 6;
   const fits = below + tip.offsetHeight < window.innerHeight;
@@ -36,5 +41,5 @@ export function listen() {
   }
   for (const kind of ["mouseout", "focusout"]) document.addEventListener(kind, (event) => (termOf(event) ? close() : null));
   document.addEventListener("keydown", (event) => (event.key === "Escape" ? close() : null));
-  document.addEventListener("scroll", close, { passive: true, capture: true });
+  document.addEventListener("scroll", () => (owner ? place() : null), { passive: true, capture: true });
 }

@@ -23,7 +23,7 @@ def chromium() -> str | None:
 
 @dataclass(slots=True)
 class Page:
-    """One tab. `complaints` collects console errors, uncaught exceptions and breaches of the content security policy."""
+    """One tab. `complaints` collects console errors, uncaught exceptions and breaches of the security policy."""
 
     socket: ClientWebSocketResponse
     complaints: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Page:
     async def until(self, expression: str) -> None:
         """Wait until it is true."""
         async with asyncio.timeout(ANSWER_SECONDS):
-            while not await self.ask(f"!!({expression})"):
+            while not await self.ask(f"!!({expression})"):  # noqa: ASYNC110  the page has no event for us
                 await asyncio.sleep(0.05)
 
     async def open(self, url: str, width: int = 1400, scheme: str = "light", height: int = 900) -> None:
@@ -57,6 +57,7 @@ class Page:
         await self.call("Runtime.enable")
         await self.call("Log.enable")
         await self.call("Page.enable")
+        await self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         await self.call("Emulation.setEmulatedMedia", features=features)
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -72,7 +73,7 @@ class Page:
     async def picture(self, path: Path) -> None:
         """The whole page as PNG."""
         shot = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))
+        await asyncio.to_thread(path.write_bytes, base64.b64decode(shot["data"]))
 
     def _note(self, said: dict) -> None:
         params = said.get("params", {})
@@ -113,6 +114,11 @@ async def started(binary: str, folder: Path) -> AsyncIterator[Page]:
 
 async def _port(file: Path) -> int:
     async with asyncio.timeout(START_SECONDS):
-        while not (file.exists() and "\n" in (text := file.read_text())):  # noqa: ASYNC240  a tiny local file
+        while not (lines := await asyncio.to_thread(_lines, file)):  # noqa: ASYNC110  Chromium only writes a file
             await asyncio.sleep(0.05)
-    return int(text.splitlines()[0])
+    return int(lines[0])
+
+
+def _lines(file: Path) -> list[str]:
+    text = file.read_text() if file.exists() else ""
+    return text.splitlines() if "\n" in text else []

@@ -84,6 +84,7 @@ def alerts() -> tuple[Alert, ...]:
             {"alertname": "EngineStuck", "severity": "page", "target": "vllm-1", "node": "gpu-7"},
             45.0,
             summary="vllm-1 answers, but its engine makes no progress",
+            description="No engine step for 45 s while 12 requests run.",
             cause="No engine step for 45 s while 12 requests run.",
         ),
         _alert(
@@ -117,6 +118,7 @@ def advice() -> tuple[Recommendation, ...]:
             Evidence("requests_waiting", 300, 88.4),
             Evidence("queue_seconds_p95", 300, 8.1),
             Evidence("kv_usage_ratio", 300, 0.943),
+            Evidence("burn_rate:chat-ttft", 3600, 15.2),
             Evidence("external_cache_hit_ratio", 300, None),
         ),
         alternatives=(
@@ -131,7 +133,7 @@ def advice() -> tuple[Recommendation, ...]:
                 "meets_slo": None,
             },
         ),
-        do_nothing={"ttft_p95_seconds": 8.8, "budget_spent_in_seconds": 68_400, "meets_slo": False},
+        do_nothing={"summary": "the queue grows", "requests_waiting_in_600_seconds": 940.0, "meets_slo": False},
         side_effects=("New replicas start with a cold KV cache for about 10 min.",),
         steps=("kubectl scale deployment/chat --replicas=3", "Watch requests_waiting fall below 10 within 5 min."),
         rollback="kubectl scale deployment/chat --replicas=1",
@@ -159,7 +161,7 @@ def advice() -> tuple[Recommendation, ...]:
         steps=(),
         rollback="",
         verify_at_seconds=NOW_SECONDS - 3600,
-        verdict="right: itl p99 fell from 0.21 s to 0.12 s",
+        verdict="not_applied",
     )
     return (scale_out, done)
 

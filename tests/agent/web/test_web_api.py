@@ -2,11 +2,13 @@
 
 import fake_view
 import pytest
+from fake_view import FakeView
+from serving import Serve
 
 FIGURE = {"value", "low", "high", "count", "ci_low", "ci_high"}
 
 
-async def get(serve, view, path: str) -> dict:
+async def get(serve: Serve, view: FakeView, path: str) -> dict:
     client = await serve(view)
     response = await client.get(path)
     assert response.status == 200
@@ -14,7 +16,7 @@ async def get(serve, view, path: str) -> dict:
     return await response.json()
 
 
-async def test_status_says_in_words_how_things_stand(serve):
+async def test_status_says_in_words_how_things_stand(serve: Serve) -> None:
     status = await get(serve, fake_view.burning(), "/api/v1/status")
     assert status["verdict"]["level"] == "bad"
     assert status["verdict"]["text"] == "1 SLO is burning its budget: chat-ttft, 15x; paged 2 min ago"
@@ -23,17 +25,17 @@ async def test_status_says_in_words_how_things_stand(serve):
     assert status["alerts_firing"] == 2  # the watchdog always fires and is not counted
 
 
-async def test_status_carries_the_note_of_a_demo(serve):
+async def test_status_carries_the_note_of_a_demo(serve: Serve) -> None:
     client = await serve(fake_view.calm(), note="Demo: time runs 20x")
     assert (await (await client.get("/api/v1/status")).json())["note"] == "Demo: time runs 20x"
 
 
 @pytest.mark.parametrize("part", ["targets", "slos", "alerts", "recommendations", "probes"])
-async def test_before_the_first_tick_every_list_is_empty_and_at_is_null(serve, part):
+async def test_before_the_first_tick_every_list_is_empty_and_at_is_null(serve: Serve, part: str) -> None:
     assert await get(serve, fake_view.starting(), f"/api/v1/{part}") == {"at": None, part: []}
 
 
-async def test_an_slo_shows_its_state_budget_and_the_counts_behind_each_burn(serve):
+async def test_an_slo_shows_its_state_budget_and_the_counts_behind_each_burn(serve: Serve) -> None:
     first = (await get(serve, fake_view.burning(), "/api/v1/slos"))["slos"][0]
     assert first["name"] == "chat-ttft"
     assert first["state"] == "burning"
@@ -42,7 +44,7 @@ async def test_an_slo_shows_its_state_budget_and_the_counts_behind_each_burn(ser
     assert first["burns"][0]["long_counts"] == {"good": 17_914, "bad": 3_150, "undecided": 61, "total": 21_125}
 
 
-async def test_a_recommendation_has_the_promised_keys(serve):
+async def test_a_recommendation_has_the_promised_keys(serve: Serve) -> None:
     first = (await get(serve, fake_view.burning(), "/api/v1/recommendations"))["recommendations"][0]
     promised = (
         "id at target action current proposed low high reason_code binding summary confidence meets_slo evidence "
@@ -52,7 +54,7 @@ async def test_a_recommendation_has_the_promised_keys(serve):
     assert first["target"] == {"model": "meta-llama/Llama-3.3-70B-Instruct", "role": "aggregated"}
 
 
-async def test_a_probe_has_the_promised_keys(serve):
+async def test_a_probe_has_the_promised_keys(serve: Serve) -> None:
     newest = (await get(serve, fake_view.burning(), "/api/v1/probes"))["probes"][0]
     promised = (
         "outcome ttft_seconds first_text_seconds tpot_seconds itl_seconds e2e_seconds output_tokens prompt_tokens "
@@ -62,7 +64,7 @@ async def test_a_probe_has_the_promised_keys(serve):
     assert set(newest["itl_seconds"]) == {"p50", "p99", "max"}
 
 
-async def test_signals_have_bounds_and_unknown_is_null(serve):
+async def test_signals_have_bounds_and_unknown_is_null(serve: Serve) -> None:
     seen = await get(serve, fake_view.burning(), "/api/v1/signals?window_seconds=3600")
     assert seen["window_seconds"] == 3600
     busy, idle = (seen["targets"][name]["signals"] for name in ("vllm-0", "vllm-1"))
@@ -74,12 +76,12 @@ async def test_signals_have_bounds_and_unknown_is_null(serve):
     assert seen["total"]["signals"]["goodput_ratio"]["low"] == 0.178
 
 
-async def test_signals_default_to_five_minutes(serve):
+async def test_signals_default_to_five_minutes(serve: Serve) -> None:
     assert (await get(serve, fake_view.burning(), "/api/v1/signals"))["window_seconds"] == 300
 
 
 @pytest.mark.parametrize("asked", ["61", "1h", "", "-60", "1e2", "nan"])
-async def test_another_window_is_refused_with_what_where_and_fix(serve, asked):
+async def test_another_window_is_refused_with_what_where_and_fix(serve: Serve, asked: str) -> None:
     client = await serve(fake_view.burning())
     response = await client.get(f"/api/v1/signals?window_seconds={asked}")
     assert response.status == 400
@@ -91,7 +93,7 @@ async def test_another_window_is_refused_with_what_where_and_fix(serve, asked):
     }
 
 
-async def test_history_is_columns_of_one_length_and_starts_at_once(serve):
+async def test_history_is_columns_of_one_length_and_starts_at_once(serve: Serve) -> None:
     past = await get(serve, fake_view.burning(), "/api/v1/history")
     assert past["at"] == [fake_view.NOW_SECONDS]
     assert past["ttft_p99_seconds"] == [None]  # the p99 is beyond the last bucket,
@@ -101,14 +103,16 @@ async def test_history_is_columns_of_one_length_and_starts_at_once(serve):
     assert past["requests_waiting"] == [127]
 
 
-async def test_an_unknown_address_is_a_json_error(serve):
+async def test_an_unknown_address_is_a_json_error(serve: Serve) -> None:
     client = await serve(fake_view.calm())
     response = await client.get("/api/v2/slos")
     assert response.status == 404
     assert (await response.json())["where"] == "/api/v2/slos"
 
 
-async def test_a_bug_is_a_json_error_that_keeps_its_text_to_the_log(serve, caplog):
+async def test_a_bug_is_a_json_error_that_keeps_its_text_to_the_log(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     view = fake_view.calm()
     view.snapshot_now = None
     client = await serve(view)

@@ -8,7 +8,7 @@ from agent.model import Signals
 from agent.web.history import POINTS, History
 
 
-def test_a_point_is_added_only_when_the_clock_has_moved():
+def test_a_point_is_added_only_when_the_clock_has_moved() -> None:
     view, past = fake_view.burning(), History()
     for clock_seconds in (10.0, 10.0, 9.0, 15.0):
         view.clock_seconds = clock_seconds
@@ -16,7 +16,7 @@ def test_a_point_is_added_only_when_the_clock_has_moved():
     assert past.as_json()["at"] == [10.0, 15.0]
 
 
-def test_unknown_stays_unknown():
+def test_unknown_stays_unknown() -> None:
     view, past = fake_view.burning(), History()
     view.total = Signals(seconds=0.0)
     past.observe(view)
@@ -27,7 +27,7 @@ def test_unknown_stays_unknown():
     assert past.as_json()["requests_waiting"] == [None, 127]
 
 
-def test_the_oldest_points_are_forgotten():
+def test_the_oldest_points_are_forgotten() -> None:
     view, past = fake_view.calm(), History()
     for second in range(POINTS + 3):
         view.clock_seconds = float(second)

@@ -6,7 +6,7 @@ import fake_view
 import pytest
 from fake_world import NOW_SECONDS, slos, targets
 
-from agent.model import Alert, Snapshot
+from agent.model import Alert, SloStatus, Snapshot, TargetStatus
 from agent.web import words
 from agent.web.verdict import verdict
 
@@ -14,7 +14,13 @@ UP = targets()[0]
 BURNING, KEPT, IDLE, EARLY, BLIND, SPENT = slos()
 
 
-def world(*, slos=(KEPT,), targets=(UP,), alerts=(), at=NOW_SECONDS) -> Snapshot:
+def world(
+    *,
+    slos: tuple[SloStatus, ...] = (KEPT,),
+    targets: tuple[TargetStatus, ...] = (UP,),
+    alerts: tuple[Alert, ...] = (),
+    at: float = NOW_SECONDS,
+) -> Snapshot:
     return Snapshot(at, slos, targets, alerts, ())
 
 
@@ -39,15 +45,18 @@ def world(*, slos=(KEPT,), targets=(UP,), alerts=(), at=NOW_SECONDS) -> Snapshot
             "bad",
             "vllm-0 is down: connect_refused, never seen",
         ),
-        (world(at=NOW_SECONDS - 90), "bad", "The agent has not evaluated anything for 90 s"),
+        (world(targets=(replace(UP, health="stale"),)), "watch", "No data from vllm-0 for 4 s"),
+        (world(targets=(replace(UP, health="unknown", last_outcome=""),)), "unknown", "vllm-0 has not answered yet"),
+        (world(at=NOW_SECONDS - 90), "good", "The SLO is kept"),
+        (world(at=NOW_SECONDS - 100), "bad", "The agent has not evaluated anything for 100 s"),
     ],
 )
-def test_top_line(snapshot, level, text):
+def test_top_line(snapshot: Snapshot, level: str, text: str) -> None:
     said = verdict(snapshot, NOW_SECONDS)
     assert (said.level, said.text) == (level, text)
 
 
-def test_a_pair_that_only_tickets_is_worth_watching_not_waking():
+def test_a_pair_that_only_tickets_is_worth_watching_not_waking() -> None:
     """Only the ticket pair with factor 3 burns, at 4x."""
     burns = tuple(
         replace(burn, is_burning=burn.pair.factor == 3, short_rate=5.0, long_rate=4.0) for burn in BURNING.burns
@@ -58,7 +67,7 @@ def test_a_pair_that_only_tickets_is_worth_watching_not_waking():
     assert said.text == "1 SLO is burning its budget: chat-ttft, 4.0x; ticket opened 2 h ago"
 
 
-def test_the_worst_comes_first_and_the_rest_follows():
+def test_the_worst_comes_first_and_the_rest_follows() -> None:
     said = verdict(fake_view.burning().snapshot_now, NOW_SECONDS)
     assert said.text.startswith("1 SLO is burning")
     assert said.details == (
@@ -72,14 +81,14 @@ def test_the_worst_comes_first_and_the_rest_follows():
     )
 
 
-def test_an_alert_of_another_kind_is_told_with_its_age():
+def test_an_alert_of_another_kind_is_told_with_its_age() -> None:
     fault = Alert((("alertname", "GPUFault"), ("severity", "page")), {"summary": "GPU 3: Xid 79"}, NOW_SECONDS - 600)
     watchdog = Alert((("alertname", "Watchdog"), ("severity", "ticket")), {}, NOW_SECONDS - 600)
     said = verdict(world(alerts=(fault, watchdog)), NOW_SECONDS)
     assert (said.level, said.text) == ("bad", "GPU 3: Xid 79 (for 10 min)")
 
 
-def test_an_alert_that_is_over_is_not_told():
+def test_an_alert_that_is_over_is_not_told() -> None:
     over = Alert((("alertname", "GPUFault"), ("severity", "page")), {}, NOW_SECONDS - 600, NOW_SECONDS - 60)
     assert verdict(world(alerts=(over,)), NOW_SECONDS).level == "good"
 
@@ -96,5 +105,5 @@ def test_an_alert_that_is_over_is_not_told():
         (90_000, "1 d 1 h"),
     ],
 )
-def test_durations_in_words(seconds, said):
+def test_durations_in_words(seconds: float, said: str) -> None:
     assert words.duration(seconds) == said
