@@ -184,6 +184,13 @@ class Prices(Section):
     )
 
 
+class Goodput(Section):
+    """What a request keeps to be good throughput: both. The defaults are those of a chat service."""
+
+    ttft_seconds: Seconds = Field(2.5, description="Longest TTFT of a good request, seconds.")
+    tpot_seconds: Seconds = Field(0.05, description="Longest TPOT of a good request, seconds.")
+
+
 class Advice(Section):
     """What recommendations may assume."""
 
@@ -255,7 +262,8 @@ class Config(Section):
     slos: list[Slo] = Field(default_factory=list, description="The promises.")
     burn: BurnPolicy = Field(default_factory=BurnPolicy, description="When a burning budget alerts.")
     prices: Prices = Field(default_factory=Prices, description="For tokens per dollar.")
+    goodput: Goodput = Field(default_factory=Goodput, description="What a good request keeps.")
     advice: Advice = Field(default_factory=Advice, description="What recommendations may assume.")
-    alertmanager: Alertmanager = Field(default_factory=Alertmanager, description="Who is told.")
+    alertmanager: Alertmanager = Field(default_factory=Alertmanager, description="Who is told of alerts.")
     outputs: Outputs = Field(default_factory=Outputs, description="Where figures go.")
     server: Server = Field(default_factory=Server, description="The agent's own HTTP server.")

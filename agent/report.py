@@ -1,8 +1,8 @@
 """`report`: signals over exactly one stretch of a recording, by the same windows and the same arithmetic as live."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.model import Signals
@@ -35,21 +35,37 @@ class EmptyStretchError(ValueError):
     """The stretch holds no readings; the text says what the recording has."""
 
 
-def report(recording: Path, stretch: Stretch, question: Question) -> Report:
+def report(
+    recording: Path, stretch: Stretch, question: Question, dollars_per_second: Mapping[str, float] | float | None = None
+) -> Report:
     """The report. Raises RecordingError for a bad file, EmptyStretchError when nothing lies in the stretch.
 
     A counter's rise is taken from the last reading at or before `from` to the last at or before `to`.
+    `dollars_per_second` is by target, or one price of every GPU (an engine target counts as one GPU); None: unknown.
     """
     windows, first, last = _read(recording, stretch)
     start = first if stretch.from_seconds is None else stretch.from_seconds
     end = last if stretch.to_seconds is None else stretch.to_seconds
     names = _names(windows, stretch, start, end)
+    price = dollars_per_second
     return Report(
         start,
         end,
-        {name: read_signals(windows, start, end, [name], question) for name in names},
-        read_signals(windows, start, end, names, question),
+        {name: read_signals(windows, start, end, [name], _priced(question, windows, [name], price)) for name in names},
+        read_signals(windows, start, end, names, _priced(question, windows, names, price)),
     )
+
+
+def _priced(
+    question: Question, windows: Windows, names: Sequence[str], price: Mapping[str, float] | float | None
+) -> Question:
+    """The question with what the engines among these targets cost; unknown unless each has a price."""
+    engines = [name for name in names if (log := windows.targets.get(name)) and log.source == "vllm"]
+    if price is None or not engines:
+        return question
+    prices = [price if isinstance(price, float) else price.get(name) for name in engines]
+    known = [p for p in prices if p is not None]
+    return replace(question, dollars_per_second=sum(known)) if len(known) == len(engines) else question
 
 
 def _read(recording: Path, stretch: Stretch) -> tuple[Windows, float, float]:

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from probes.exposition import PageParser, PageValues
@@ -94,17 +95,8 @@ class SystemPage:
         model = labels.get(self._book.model_label, "")
         if bare == vllm.CONFIG_INFO and self._book.system == "vllm":
             return _capacity_place(labels, engine)
-        found = self._rows.get(bare)
-        if found is None:
-            return None
-        row, rank = found
-        label = labels.get(row.label, "") if row.label else ""
-        if row.kind != "histogram":
-            return Place(row.signal, row.kind, engine, model, label, "value", 0.0, rank)
-        if bare.endswith("_sum"):
-            return Place(row.signal, row.kind, engine, model, label, "sum", 0.0, rank)
-        edge = _edge(labels.get("le", ""))
-        return None if edge is None else Place(row.signal, row.kind, engine, model, label, "bucket", edge, rank)
+        row_and_rank = self._rows.get(bare)
+        return None if row_and_rank is None else _row_place(*row_and_rank, bare, labels, engine, model)
 
 
 def detect_system(text: str) -> System | None:
@@ -116,6 +108,17 @@ def detect_system(text: str) -> System | None:
             if line.startswith(book.prefixes):
                 return system
     return None
+
+
+def _row_place(row: Name, rank: int, bare: str, labels: Mapping[str, str], engine: str, model: str) -> Place | None:
+    """The place of a series of a names table; None for a bucket whose edge is no number."""
+    label = labels.get(row.label, "") if row.label else ""
+    if row.kind != "histogram":
+        return Place(row.signal, row.kind, engine, model, label, "value", 0.0, rank)
+    if bare.endswith("_sum"):
+        return Place(row.signal, row.kind, engine, model, label, "sum", 0.0, rank)
+    edge = _edge(labels.get("le", ""))
+    return None if edge is None else Place(row.signal, row.kind, engine, model, label, "bucket", edge, rank)
 
 
 def _exposed(row: Name, name: str) -> tuple[str, ...]:
@@ -189,7 +192,7 @@ def _histograms(
     for key, by_edge in buckets.items():
         edges = tuple(sorted(by_edge))
         counts = tuple(by_edge[edge] for edge in edges)
-        if edges[-1] != math.inf or any(b < a for a, b in zip(counts, counts[1:], strict=False)):
+        if edges[-1] != math.inf or any(b < a for a, b in pairwise(counts)):
             continue  # without +Inf, or falling: no histogram
         signal, engine, model, label = key
         found.append(HistogramSample(signal, engine, model, edges, counts, sums.get(key), label))

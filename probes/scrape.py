@@ -33,8 +33,18 @@ class Scraped:
     body: str
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it came, or why there is none: then `outcome` is not "ok" and `text` is empty."""
+
+    outcome: str
+    detail: str
+    text: str = ""
+    is_cut: bool = False
+
+
 class Scraper:
-    """Reads the page of one target again and again, never twice at once."""
+    """Reads the page of one target again and again."""
 
     def __init__(self, target: PageTarget, session: aiohttp.ClientSession, clock: Clock) -> None:
         self.target = target
@@ -45,45 +55,56 @@ class Scraper:
     async def scrape(self) -> Scraped:
         """One reading; `outcome` says why where there is none."""
         began = self._clock.monotonic_seconds()
-        try:
-            async with asyncio.timeout(self._clock.real_seconds(self.target.timeout_seconds)):
-                reading, body = await self._fetch()
-        except TimeoutError:
-            reading, body = self._failed("timeout", f"no page within {self.target.timeout_seconds:g} s"), ""
-        except aiohttp.ClientConnectorDNSError:
-            reading, body = self._failed("dns_error", "the name cannot be resolved"), ""
-        except aiohttp.ClientConnectorCertificateError:
-            reading, body = self._failed("tls_error", "the certificate is not trusted"), ""
-        except aiohttp.ClientConnectorError as error:
-            outcome = "connect_refused" if isinstance(error.os_error, ConnectionRefusedError) else "connect_error"
-            reading, body = self._failed(outcome, error.strerror or "no connection"), ""
-        except aiohttp.ClientPayloadError:
-            reading, body = self._failed("truncated", "the page ended before its announced length"), ""
-        except (aiohttp.ClientError, ValueError, OSError) as error:
-            reading, body = self._failed("protocol_error", type(error).__name__), ""
-        return Scraped(replace(reading, duration_seconds=self._clock.monotonic_seconds() - began), body)
-
-    async def _fetch(self) -> tuple[Reading, str]:
-        async with self._session.get(self.target.url, headers=self.target.headers, allow_redirects=False) as answer:
-            raw, is_cut = await _read_bounded(answer.content, self.target.max_bytes)
-            at_seconds = self._clock.now_seconds()
-            text = raw.decode("utf-8", errors="replace")
-            if answer.status != 200:
-                return self._failed(f"status_{answer.status}", _status_words(answer.status)), ""
-            if "html" in answer.content_type or text.lstrip()[:1] == "<":
-                return self._failed("html", f"a web page, not metrics: {_head(text)}"), ""
-        if not text.endswith("\n"):
-            text = text[: text.rfind("\n") + 1]  # the last line may be half a number
-        reading = self._page.read(text, self.target.name, at_seconds)
-        if is_cut:
+        page = await fetch_page(self._session, self.target, self._clock)
+        at_seconds = self._clock.now_seconds()
+        took = self._clock.monotonic_seconds() - began
+        if page.outcome != "ok":
+            failed = Reading(self.target.name, self.target.system, at_seconds, page.outcome, page.detail)
+            return Scraped(replace(failed, duration_seconds=took), "")
+        reading = replace(self._page.read(page.text, self.target.name, at_seconds), duration_seconds=took)
+        if page.is_cut:
             cut = PageWarning(
                 "page_cut", f"the page is larger than {self.target.max_bytes} bytes; the rest was not read"
             )
             reading = replace(reading, warnings=(*reading.warnings, cut))
-        return reading, text
+        return Scraped(reading, page.text)
 
-    def _failed(self, outcome: str, detail: str) -> Reading:
-        return Reading(self.target.name, self.target.system, self._clock.now_seconds(), outcome=outcome, detail=detail)
+
+async def fetch_page(session: aiohttp.ClientSession, target: PageTarget, clock: Clock) -> Page:
+    """One GET, bounded in time and bytes; whatever goes wrong becomes an outcome."""
+    try:
+        async with asyncio.timeout(clock.real_seconds(target.timeout_seconds)):
+            return await _get(session, target)
+    except TimeoutError:
+        return Page("timeout", f"no page within {target.timeout_seconds:g} s")
+    except (aiohttp.ClientError, ValueError, OSError) as error:
+        return Page(*_outcome(error))
+
+
+def _outcome(error: Exception) -> tuple[str, str]:
+    """The closed word for what went wrong, and the words for people."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "dns_error", "the name cannot be resolved"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "tls_error", "the certificate is not trusted"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        is_refused = isinstance(error.os_error, ConnectionRefusedError)
+        return "connect_refused" if is_refused else "connect_error", error.strerror or "no connection"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "truncated", "the page ended before its announced length"
+    return "protocol_error", type(error).__name__
+
+
+async def _get(session: aiohttp.ClientSession, target: PageTarget) -> Page:
+    async with session.get(target.url, headers=target.headers, allow_redirects=False) as answer:
+        raw, is_cut = await _read_bounded(answer.content, target.max_bytes)
+        text = raw.decode("utf-8", errors="replace")
+        if answer.status != 200:
+            return Page(f"status_{answer.status}", _status_words(answer.status))
+        if "html" in answer.content_type or text.lstrip()[:1] == "<":
+            return Page("html", f"a web page, not metrics: {_head(text)}")
+    whole_lines = text[: text.rfind("\n") + 1]  # a last line without its end may be half a number
+    return Page("ok", "", whole_lines, is_cut)
 
 
 async def _read_bounded(content: aiohttp.StreamReader, max_bytes: int) -> tuple[bytes, bool]:

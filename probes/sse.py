@@ -13,7 +13,7 @@ class SseLimits:
 
     event_bytes: int = 1 << 20  # logprobs of 20 candidates and echoed prompts stay far below
     total_bytes: int = 8 << 20
-    events: int = 50_000
+    lines: int = 100_000  # bounds the work: an event takes two lines at least, a keep-alive too
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class SseParser:
     _data: list[bytes] = field(default_factory=list)
     _data_bytes: int = 0
     _name: bytes = b""
-    _events: int = 0
+    _lines: int = 0
     _skip_lf: bool = False
     _is_first_line: bool = True
 
@@ -93,7 +93,8 @@ class SseParser:
     def _take_line(self) -> list[SseEvent]:
         line = bytes(self._line)
         self._line.clear()
-        if len(line) > self.limits.event_bytes:
+        self._lines += 1
+        if len(line) > self.limits.event_bytes or self._lines > self.limits.lines:
             self.is_oversize = True
             return []
         if self._is_first_line:
@@ -117,9 +118,6 @@ class SseParser:
         if not self._data:
             self._name = b""
             return []
-        if self._events >= self.limits.events:
-            self.is_oversize = True
-            return []
         return [self._dispatch(is_truncated=False)]
 
     def _dispatch(self, *, is_truncated: bool) -> SseEvent:
@@ -127,5 +125,4 @@ class SseParser:
         self._data.clear()
         self._data_bytes = 0
         self._name = b""
-        self._events += 1
         return event

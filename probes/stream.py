@@ -170,10 +170,12 @@ class ChatStream:
 
 
 def error_text(error: object) -> str:
-    """An OpenAI error object, or whatever stands in its place, as one line: type, code and message."""
+    """An OpenAI error object, or whatever stands in its place, as one line: type, code, parameter, message."""
     if not isinstance(error, dict):
         return str(error)
-    parts = [str(error[key]) for key in ("type", "code", "message", "detail") if error.get(key) not in (None, "")]
+    parts = [
+        str(error[key]) for key in ("type", "code", "param", "message", "detail") if error.get(key) not in (None, "")
+    ]
     return ": ".join(parts) or json.dumps(error)
 
 

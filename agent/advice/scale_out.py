@@ -111,8 +111,8 @@ def _recommend(
         binding="queue",
         summary=(
             f"Scale {model or 'the model'} ({role}) from {load.replicas} to {best} replicas: "
-            f"{load.arrival_rate:.1f} requests/s arrive, {load.replicas} replicas serve {load.served_rate:.1f}/s at their limit, {load.waiting:.0f} wait, "
-            f"and {status.slo.name} burns its budget."
+            f"{load.arrival_rate:.1f} requests/s arrive, {load.replicas} replicas serve {load.served_rate:.1f}/s "
+            f"at their limit, {load.waiting:.0f} wait, and {status.slo.name} burns its budget."
         ),
         confidence=round(CONFIDENCE_WITHOUT_MODEL * load.covered_ratio * seen, 2),
         meets_slo=None,

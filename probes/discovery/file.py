@@ -34,7 +34,7 @@ class FileTargets:
                 self._found = _parse(self.path.read_text(encoding="utf-8"), self.path.suffix)
                 self._stamp = stamp
             self.trouble = ""
-        except (OSError, ValueError, yaml.YAMLError) as error:
+        except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
             self.trouble = f"{self.path}: {error}. The last good list ({len(self._found)} targets) stays in use."
         return self._found
 
@@ -42,7 +42,7 @@ class FileTargets:
 def _parse(text: str, suffix: str) -> tuple[Found, ...]:
     groups = json.loads(text) if suffix == ".json" else yaml.safe_load(text)
     if not isinstance(groups, list):
-        raise ValueError("expected a list of {targets: [host:port], labels: {...}}")  # noqa: TRY004  it is the content
+        raise TypeError("expected a list of {targets: [host:port], labels: {...}}")
     found = []
     for group in groups:
         if not isinstance(group, dict) or not isinstance(group.get("targets"), list):

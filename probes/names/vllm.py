@@ -144,3 +144,37 @@ NAMES = (
 )
 
 CONFIG_INFO = "cache_config_info"  # labels num_gpu_blocks x block_size, or kv_cache_size_tokens: the KV capacity
+
+# Upper edges of vLLM 0.32's default buckets (v1/metrics/loggers.py); a page's own edges always come before these.
+_LATENCY = (
+    0.3,
+    0.5,
+    0.8,
+    1.0,
+    1.5,
+    2.0,
+    2.5,
+    5.0,
+    10.0,
+    15.0,
+    20.0,
+    30.0,
+    40.0,
+    50.0,
+    60.0,
+    120.0,
+    240.0,
+    480.0,
+    960.0,
+)
+_ITL = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0)
+DEFAULT_EDGES = {
+    "ttft_seconds": (
+        *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75),
+        *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
+    ),
+    "itl_seconds": _ITL,
+    "tpot_seconds": _ITL,
+    "e2e_seconds": (*_LATENCY, 1920.0, 7680.0),
+    "queue_seconds": (*_LATENCY, 1920.0, 7680.0),
+}

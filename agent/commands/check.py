@@ -1,0 +1,89 @@
+"""`slo-agent check`: is the config right, when would each SLO page, and what do the canaries cost."""
+
+import argparse
+from collections.abc import Iterator
+
+from agent.alerts.slo_alerts import good_words, window_word
+from agent.commands.common import add_config
+from agent.config import Config
+from agent.config_file import load_config
+from agent.foresight import first_alert, warnings
+from agent.model import Slo
+from agent.planning import all_targets, canary_targets, make_plan
+from probes.discovery.file import FileTargets
+
+PROMPT_BYTES_PER_TOKEN = 4  # a common rule of thumb for English text; only an estimate is printed from it
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    add_config(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit code 2 with every mistake when the config is wrong; warnings are no mistakes."""
+    config = load_config(options.config)
+    print(f"{options.config}: good.")
+    for line in _lines(config):
+        print(line)
+    return 0
+
+
+def _lines(config: Config) -> Iterator[str]:
+    files = [FileTargets(source.path) for source in config.discovery]
+    targets = all_targets(config, [endpoint for file in files for endpoint in file.look()])
+    yield f"\ntargets ({len(targets)})"
+    for target in targets:
+        yield f"  {target.name:<24} {target.kind:<8} {target.role:<11} {target.url}{target.metrics_path}"
+    for file in files:
+        if file.trouble:
+            yield f"  warning: {file.trouble}"
+    if not targets:
+        yield "  warning: nothing is watched. Add targets or discovery."
+    interval = min((canary.interval_seconds for canary in config.canaries), default=None)
+    for slo in make_plan(config, targets).slos:
+        yield from _slo_lines(slo, interval, config)
+    yield from _canary_lines(config, len([t for t in targets if t.kind == "vllm"]))
+    if not config.alertmanager.urls:
+        yield "\nwarning: alertmanager.urls is empty: alerts stand on the page and in /metrics only; nobody is paged."
+
+
+def _slo_lines(slo: Slo, interval: float | None, config: Config) -> Iterator[str]:
+    period = window_word(slo.period_seconds)
+    yield f"\nSLO {slo.name}: {slo.objective_ratio:.4%} of what {slo.service} does is good over {period} ({slo.source})"
+    yield f"  good means: {good_words(slo)}"
+    yield f"  {'full outage':<22} {_when(slo, 1.0)}"
+    yield f"  {'at twice the budget':<22} {_when(slo, min(1.0, 2 * slo.budget_ratio))}"
+    later = config.tick_seconds + config.scrape.interval_seconds
+    yield f"  (and up to {later:g} s later: one reading and one evaluation)"
+    for warning in warnings(slo, interval):
+        yield f"  warning: {warning}"
+
+
+def _when(slo: Slo, bad_ratio: float) -> str:
+    words = []
+    for severity, verb in (("page", "paged"), ("ticket", "ticket")):
+        found = first_alert(slo, severity, bad_ratio)
+        words.append(f"{verb} after {_span(found[0])} ({found[1].tier})" if found else f"never {verb}")
+    return ", ".join(words)
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _canary_lines(config: Config, engines: int) -> Iterator[str]:
+    if not config.canaries:
+        yield "\nno canaries: what users feel is only seen through the engines' own counters"
+    for canary in config.canaries:
+        count = engines if "*" in canary.targets else len(canary_targets(canary, config.targets))
+        per_hour = 3600 / canary.interval_seconds
+        prompt = max(1, len(canary.prompt) // PROMPT_BYTES_PER_TOKEN)
+        yield f"\ncanary {canary.kind}: every {canary.interval_seconds:g} s on {count} targets"
+        yield (
+            f"  each target: {per_hour:.0f} requests/h, about {per_hour * prompt:,.0f} prompt and at most "
+            f"{per_hour * canary.max_tokens:,.0f} output tokens/h; it holds one sequence while it runs"
+        )

@@ -1,0 +1,59 @@
+"""What several commands share: the config argument, JSON on stdout, logging, stopping on a signal."""
+
+import argparse
+import asyncio
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+
+
+def add_config(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The option -c FILE."""
+    parser.add_argument("-c", "--config", type=Path, required=required, metavar="FILE", help="the config, YAML")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option --json."""
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout instead of text")
+
+
+def print_json(document: object) -> None:
+    """One JSON document, readable. NaN and infinity are a fault and raise ValueError."""
+    print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def log_to_stderr(level: str) -> None:
+    """Events with fields, one a line."""
+    logging.basicConfig(stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)  # skipped runs are results and metrics of ours
+
+
+def add_log_level(parser: argparse.ArgumentParser) -> None:
+    """The option --log-level."""
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default: %(default)s"
+    )
+
+
+def stop_event() -> asyncio.Event:
+    """Set on SIGINT or SIGTERM. Call it inside the event loop."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def duration_seconds(text: str) -> float:
+    """Seconds from "90", "90s", "10m" or "1h"; for argparse."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 10m or 1h")
+    return seconds

@@ -1,0 +1,55 @@
+"""`slo-agent record`: readings into a file, for report and replay."""
+
+import argparse
+import asyncio
+import contextlib
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from agent.commands.common import add_config, add_log_level, duration_seconds, log_to_stderr, stop_event
+from agent.config import Config
+from agent.config_file import load_config
+from agent.errors import UsageError
+from agent.outputs.self_metrics import SelfMetrics
+from agent.runtime import Agent, Listeners
+from probes.clock import SystemClock
+from probes.recording import RecordingWriter
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    add_config(parser)
+    parser.add_argument("--out", type=Path, required=True, metavar="F.jsonl.gz", help="where to write")
+    parser.add_argument("--for", dest="seconds", type=duration_seconds, metavar="10m", help="default: until stopped")
+    add_log_level(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record until stopped or the time is over."""
+    config = load_config(options.config)
+    if options.out.exists():
+        raise UsageError(f"{options.out} is there already", "Name another file: a recording is never overwritten.")
+    log_to_stderr(options.log_level)
+    asyncio.run(_record(config, options.out, options.seconds))
+    print(f"wrote {options.out}: {options.out.stat().st_size:,} bytes")
+    return 0
+
+
+async def _record(config: Config, out: Path, seconds: float | None) -> None:
+    stop = stop_event()
+    try:
+        writer = RecordingWriter(out)
+    except OSError as error:
+        raise UsageError(
+            f"{out} cannot be written: {error.strerror}", "Name a file in a folder that is there."
+        ) from None
+    agent = Agent(config, SystemClock(), SelfMetrics(CollectorRegistry()), Listeners(recorder=writer))
+    try:
+        async with agent.running():
+            how_long = f"for {seconds:g} s" if seconds else "until Ctrl-C"
+            print(f"recording {len(agent.target_urls())} targets into {out} {how_long}", flush=True)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), seconds)
+    finally:
+        writer.close()

@@ -1,0 +1,135 @@
+"""`slo-agent report`: signals over exactly one stretch of a recording."""
+
+import argparse
+from pathlib import Path
+
+from agent.commands.common import add_config, add_json, print_json
+from agent.config import Goodput
+from agent.config_file import load_config
+from agent.errors import UsageError
+from agent.model import Figure, Latency, Level, Signals
+from agent.outputs.jsonable import signals_json
+from agent.planning import all_targets, make_plan
+from agent.report import Report, Stretch, report
+from agent.signals.read import LATENCIES, Question
+from agent.stats.goodput import GoodputTarget
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("recording", type=Path, metavar="REC", help="a recording, .jsonl.gz")
+    add_config(parser, required=False)
+    parser.add_argument("--from", dest="start", type=float, metavar="T", help="unix seconds; default: its beginning")
+    parser.add_argument("--to", dest="end", type=float, metavar="T", help="unix seconds; default: its end")
+    parser.add_argument("--target", metavar="NAME", help="only this target")
+    parser.add_argument(
+        "--goodput", metavar="ttft:X,tpot:Y", help="thresholds in seconds; default: those of the config"
+    )
+    parser.add_argument(
+        "--threshold",
+        action="append",
+        default=[],
+        metavar="SIGNAL=SECONDS",
+        help="share of events above it; repeatable",
+    )
+    parser.add_argument("--gpu-price", type=float, metavar="P", help="dollars per GPU hour, for tokens per dollar")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the report. What it lacks an input for is unknown."""
+    stretch = Stretch(options.start, options.end, options.target)
+    if options.start is not None and options.end is not None and options.start >= options.end:
+        raise UsageError(f"--from {options.start:.1f} is not before --to {options.end:.1f}", "Swap them.")
+    answer = report(options.recording, stretch, _question(options), _price(options))
+    if options.json:
+        print_json(_json(answer))
+    else:
+        for name, signals in {**answer.targets, "total": answer.total}.items():
+            _print(name, signals)
+    return 0
+
+
+def _question(options: argparse.Namespace) -> Question:
+    goodput = load_config(options.config).goodput if options.config else Goodput()
+    target = GoodputTarget(goodput.ttft_seconds, goodput.tpot_seconds)
+    if options.goodput:
+        target = _goodput(options.goodput)
+    return Question(target if options.goodput or options.config else None, [_threshold(t) for t in options.threshold])
+
+
+def _price(options: argparse.Namespace) -> dict[str, float] | float | None:
+    """Dollars per second by target from the config, or one price for every GPU; None: no price is known."""
+    if options.gpu_price is not None:
+        if options.gpu_price < 0:
+            raise UsageError(f"--gpu-price is {options.gpu_price}", "Write dollars per GPU hour, such as 5.75.")
+        return float(options.gpu_price) / 3600
+    if not options.config:
+        return None
+    config = load_config(options.config)
+    facts = make_plan(config, all_targets(config, ())).targets
+    return {name: f.dollars_per_second for name, f in facts.items() if f.dollars_per_second is not None}
+
+
+def _goodput(text: str) -> GoodputTarget:
+    parts = dict(part.partition(":")[::2] for part in text.split(","))
+    try:
+        return GoodputTarget(float(parts["ttft"]), float(parts["tpot"]))
+    except (KeyError, ValueError):
+        raise UsageError(f"--goodput is {text!r}", "Write seconds, such as --goodput ttft:2.5,tpot:0.05.") from None
+
+
+def _threshold(text: str) -> tuple[str, float]:
+    signal, _, seconds = text.partition("=")
+    try:
+        if signal in LATENCIES:
+            return signal, float(seconds)
+    except ValueError:
+        pass
+    raise UsageError(f"--threshold is {text!r}", f"Write SIGNAL=SECONDS with one of {', '.join(LATENCIES)}.")
+
+
+def _json(answer: Report) -> dict[str, object]:
+    targets = {name: {"signals": signals_json(signals)} for name, signals in answer.targets.items()}
+    total = {"signals": signals_json(answer.total)}
+    return {"from": answer.from_seconds, "to": answer.to_seconds, "targets": targets, "total": total}
+
+
+def _print(name: str, signals: Signals) -> None:
+    print(f"{name}  ({signals.seconds:.1f} s covered by readings)")
+    for field in signals.__dataclass_fields__:
+        value = getattr(signals, field)
+        if isinstance(value, Latency):
+            figures = ((p, getattr(value, p)) for p in ("p50", "p90", "p95", "p99"))
+            mean = "unknown" if value.mean is None else f"{value.mean * 1000:.4g}"
+            print(f"  {field:<32} ms  " + "  ".join(f"{p} {_milliseconds(f)}" for p, f in figures) + f"  mean {mean}")
+        elif isinstance(value, Figure):
+            print(f"  {field:<32} {_figure(value)}")
+        elif isinstance(value, Level):
+            print(f"  {field:<32} mean {value.mean:.4g}  max {value.max:.4g}  last {value.last:.4g}")
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                text = _figure(part) if isinstance(part, Figure) or part is None else f"{part:,.6g}"
+                print(f"  {f'{field}[{key}]':<32} {text}")
+        elif field != "seconds":
+            print(f"  {field:<32} {'unknown' if value is None else f'{value:,.6g}'}")
+    print()
+
+
+def _milliseconds(figure: Figure | None) -> str:
+    if figure is None:
+        return "unknown"
+    value, low, high = (None if x is None else x * 1000 for x in (figure.value, figure.low, figure.high))
+    if low == high and value is not None:
+        return f"{value:.4g}"
+    top = "inf" if high is None else f"{high:.4g}"
+    return f"{'?' if value is None else f'{value:.4g}'} [{low:.4g}..{top}]"
+
+
+def _figure(figure: Figure | None) -> str:
+    if figure is None:
+        return "unknown"
+    if figure.low == figure.high and figure.value is not None:
+        return f"{figure.value:.4g}  (n={figure.count:,.0f})"
+    low, high = ("?" if x is None else f"{x:.4g}" for x in (figure.low, figure.high))
+    return f"[{low}..{high}]  (n={figure.count:,.0f})"

@@ -1,0 +1,140 @@
+"""The demo: the agent, unchanged, on the embedded simulator; one story from healthy to recovered.
+
+The simulator runs in a process of its own and is met over HTTP, as a vLLM would be. Time runs `speed` times as fast
+for both, through the one clock. The narrator only listens; the operator does what the advice says, as a person would.
+"""
+
+import asyncio
+import contextlib
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from agent.config import Config
+from agent.config_file import parse_config
+from agent.errors import UsageError
+from agent.model import Effects, Recommendation
+from probes.clock import Clock, ScaledClock
+
+FILE = Path(__file__).with_name("demo.yaml")
+READING_SECONDS = 60.0  # the operator reads the advice before acting on it
+ENGINE_PORTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where the demo plays: a folder for its files, its ports, and its clock."""
+
+    folder: Path
+    engine_port: int
+    speed: float
+    clock: ScaledClock
+
+    def config(self, listen: str) -> Config:
+        """The demo's config, with the addresses of this stage."""
+        config = parse_config(FILE.read_text(encoding="utf-8"), FILE.name)
+        discovery = [source.model_copy(update={"path": self.folder / source.path}) for source in config.discovery]
+        server = config.server.model_copy(update={"listen": listen})
+        return config.model_copy(update={"discovery": discovery, "server": server})
+
+
+@contextlib.asynccontextmanager
+async def simulator(stage: Stage) -> AsyncIterator[str]:
+    """The simulator's process for as long as the context lasts; gives its address. Raises UsageError if it dies."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "agent.cli", "simulate", "--serve", "--scenario", "demo", "--service", "chat",
+        "--port", str(stage.engine_port), "--speed", repr(stage.speed), "--epoch", repr(stage.clock.epoch_seconds),
+        "--file-sd", str(stage.folder / "targets.json"),
+        stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{stage.engine_port}"
+    try:
+        await _until_answering(address, process)
+        yield address
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), 3.0)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+@dataclass(slots=True)
+class Story:
+    """Tells what happens and plays the operator. Feed it the agent's effects."""
+
+    simulator_url: str
+    clock: Clock
+    say: Callable[[str], None]
+    began_at_seconds: float
+    _acting: asyncio.Task[None] | None = None
+    _paged: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def hear(self, effects: Effects) -> None:
+        """One tick's effects."""
+        minute = (effects.snapshot.at_seconds - self.began_at_seconds) / 60
+        for alert in effects.changed_alerts:
+            labels = dict(alert.labels)
+            word = "PAGE" if labels["severity"] == "page" else "ticket"
+            self._paged |= word == "PAGE"
+            if alert.is_firing:
+                self.say(f"[{minute:5.1f} min] {word}: {alert.annotations['summary']}")
+                self.say(f"             why: {alert.annotations['cause']}")
+            else:
+                self.say(f"[{minute:5.1f} min] resolved: {alert.name} {labels.get('tier', '')} {labels.get('slo', '')}")
+        for advice in effects.changed_recommendations:
+            self._hear_advice(advice, minute)
+        if self._paged and not effects.snapshot.alerts:
+            self.ended.set()
+
+    def _hear_advice(self, advice: Recommendation, minute: float) -> None:
+        if advice.verdict is not None:
+            self.say(f"[{minute:5.1f} min] verdict on {advice.id}: {advice.verdict}")
+            return
+        self.say(f"[{minute:5.1f} min] ADVICE: {advice.summary}")
+        if self._acting is not None:
+            self._acting.cancel()
+        self._acting = asyncio.create_task(self._act(int(advice.proposed)))
+
+    async def _act(self, replicas: int) -> None:
+        await self.clock.sleep(READING_SECONDS)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.simulator_url}/control/replicas", json={"count": replicas}) as answer,
+        ):
+            answer.raise_for_status()
+        minute = (self.clock.now_seconds() - self.began_at_seconds) / 60
+        self.say(f"[{minute:5.1f} min] the operator asks for {replicas} replicas; they need their cold start")
+
+
+def free_port(count: int = 1) -> int:
+    """The first of `count` consecutive free ports on the loopback address. Raises UsageError when there are none."""
+    for first in range(18_400, 28_400, 16):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue
+            return first
+    raise UsageError("no free ports on 127.0.0.1", "Stop other programs, or give --engine-port.")
+
+
+async def _until_answering(address: str, process: asyncio.subprocess.Process) -> None:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2.0)) as session:
+        for _ in range(200):
+            if process.returncode is not None:
+                raise UsageError(f"the simulator ended at once (exit code {process.returncode})", "Is its port free?")
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                async with session.get(f"{address}/health") as answer:
+                    if answer.status == 200:
+                        return
+            await asyncio.sleep(0.1)
+    raise UsageError("the simulator does not answer", "Is this machine very busy? Try again.")

@@ -1,0 +1,73 @@
+"""What an SLO will do, told before it does it: when it pages, what one failed canary does, where it cannot decide.
+
+Source of the formulas: The Site Reliability Workbook, chapter 5: with a constant share e of bad events from t = 0 on,
+a pair with long window L and factor F fires after L * F * budget / e, and never when e <= F * budget.
+"""
+
+import bisect
+from collections.abc import Iterator
+
+from agent.model import BurnPair, Slo
+from probes.names.vllm import DEFAULT_EDGES
+
+SIGNAL_OF = {
+    "ttft": "ttft_seconds",
+    "itl": "itl_seconds",
+    "tpot": "tpot_seconds",
+    "e2e": "e2e_seconds",
+    "queue": "queue_seconds",
+}
+
+
+def detection_seconds(slo: Slo, pair: BurnPair, bad_ratio: float) -> float | None:
+    """Seconds from the onset of a constant share of bad events until the pair fires; None: never."""
+    threshold = pair.factor * slo.budget_ratio
+    return pair.long_seconds * threshold / bad_ratio if bad_ratio > threshold else None
+
+
+def first_alert(slo: Slo, severity: str, bad_ratio: float) -> tuple[float, BurnPair] | None:
+    """The pair of this severity that fires first, and after how many seconds; None: none ever does."""
+    found = [
+        (seconds, pair)
+        for pair in slo.pairs
+        if pair.severity == severity and (seconds := detection_seconds(slo, pair, bad_ratio)) is not None
+    ]
+    return min(found, key=lambda item: item[0], default=None)
+
+
+def warnings(slo: Slo, canary_interval_seconds: float | None) -> Iterator[str]:
+    """What whoever writes this SLO should know. `canary_interval_seconds` is None without canaries."""
+    for pair in slo.pairs:
+        if pair.factor * slo.budget_ratio >= 1:
+            yield (
+                f"the {pair.severity}/{pair.tier} pair can never fire: {pair.factor:g} times the budget of "
+                f"{slo.budget_ratio:.1%} is more than all events. Give burn.windows of your own, or a higher objective."
+            )
+    yield from _between_buckets(slo)
+    if slo.source == "canary" and canary_interval_seconds is not None:
+        yield from _lone_failure(slo, canary_interval_seconds)
+
+
+def _between_buckets(slo: Slo) -> Iterator[str]:
+    edges = DEFAULT_EDGES.get(SIGNAL_OF.get(slo.sli, ""))
+    if slo.source != "engine" or edges is None or slo.threshold_seconds is None or slo.threshold_seconds in edges:
+        return
+    place = bisect.bisect_left(edges, slo.threshold_seconds)
+    below, above = edges[place - 1] if place else 0.0, edges[place] if place < len(edges) else None
+    nearest = f"{below:g} or {above:g}" if above is not None else f"{below:g}"
+    yield (
+        f"{slo.threshold_seconds:g} s is no bucket edge of vLLM's default histogram: requests between {below:g} and "
+        f"{'infinity' if above is None else f'{above:g}'} s cannot be told apart and count as {slo.undecided}. Write "
+        f"{nearest}, or start vLLM with --custom-histogram-buckets that has an edge there."
+    )
+
+
+def _lone_failure(slo: Slo, interval_seconds: float) -> Iterator[str]:
+    for pair in slo.pairs:
+        needed = pair.long_seconds * pair.factor * slo.budget_ratio
+        if pair.severity == "page" and interval_seconds > needed:
+            yield (
+                f"one failed canary in {pair.long_seconds / 3600:g} h burns faster than the {pair.tier} page pair "
+                f"allows (a canary every {interval_seconds:g} s; {needed:.0f} s or less would not). It takes "
+                f"{slo.min_bad_events} failures to page (burn.min_bad_events)."
+            )

@@ -1,0 +1,74 @@
+"""The running agent as outputs and the page see it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version as installed_version
+from itertools import accumulate
+
+from agent.canary_log import CanaryLog
+from agent.config import Config
+from agent.model import Counts, Snapshot
+from agent.plan import Plan
+from agent.signals.read import Question, read_signals
+from agent.stats.goodput import GoodputTarget
+from agent.tick import Memory
+from agent.view import LatencyTotal, SignalsView
+from probes.clock import Clock
+from probes.sample import HistogramSample, ProbeResult
+
+SHOWN = ("ttft_seconds", "itl_seconds", "tpot_seconds", "e2e_seconds")
+
+
+@dataclass(slots=True)
+class LivingView:
+    """Implements `View` on the agent's memory."""
+
+    config: Config
+    plan: Plan
+    memory: Memory
+    clock: Clock
+    canaries: CanaryLog = field(default_factory=CanaryLog)
+    last: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        return self.last or Snapshot(0.0, (), (), (), ())
+
+    def signals(self, window_seconds: float) -> SignalsView:
+        now, windows = self.now_seconds(), self.memory.windows
+        names = [*self.plan.targets, *(n for n, log in windows.targets.items() if log.source == "nvml")]
+        each = {
+            name: read_signals(windows, now - window_seconds, now, [name], self._question([name])) for name in names
+        }
+        total = read_signals(windows, now - window_seconds, now, names, self._question(list(self.plan.targets)))
+        return SignalsView(window_seconds, each, total)
+
+    def latency_totals(self) -> Sequence[LatencyTotal]:
+        engines = [
+            LatencyTotal(
+                key.target,
+                "engine",
+                HistogramSample(signal, key.engine, key.model, b.edges, tuple(accumulate(b.counts)), b.total),
+            )
+            for (key, signal), b in self.memory.windows.totals.items()
+            if signal in SHOWN
+        ]
+        return [*engines, *self.canaries.totals()]
+
+    def event_totals(self) -> Mapping[str, Counts]:
+        return {slo.name: self.memory.windows.events[slo.name].total() for slo in self.plan.slos}
+
+    def recent_probes(self) -> Sequence[ProbeResult]:
+        return self.canaries.recent()
+
+    def now_seconds(self) -> float:
+        return self.clock.now_seconds()
+
+    def version(self) -> str:
+        return installed_version("vllm-slo-agent")
+
+    def _question(self, names: Sequence[str]) -> Question:
+        goodput = GoodputTarget(self.config.goodput.ttft_seconds, self.config.goodput.tpot_seconds)
+        engines = [facts for name in names if (facts := self.plan.targets.get(name)) is not None]
+        rates = [facts.dollars_per_second for facts in engines]
+        known = [rate for rate in rates if rate is not None]
+        return Question(goodput, (), sum(known) if known and len(known) == len(rates) else None)

@@ -1,0 +1,130 @@
+"""From the config, and what discovery found, to what the parts need: the plan, the pages, the canary tasks."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from agent.burn_windows import standard_pairs
+from agent.config import Auth, ChatCanary, Config, Slo, Target
+from agent.model import BurnPair
+from agent.model import Slo as Promise
+from agent.plan import AdvicePlan, Plan
+from agent.sli.count import TargetFacts
+from probes.canary.task import ProbeTask
+from probes.discovery.file import Found
+from probes.scrape import PageTarget
+
+ROLES = ("aggregated", "prefill", "decode")
+
+
+def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
+    """The plan for these targets. Raises UsageError when the standard burn windows are not installed."""
+    return Plan(
+        slos=tuple(_promise(config, slo) for slo in config.slos),
+        targets={target.name: _facts(config, target) for target in targets},
+        node=config.node,
+        scrape_interval_seconds=config.scrape.interval_seconds,
+        down_after_seconds=config.scrape.down_after_seconds,
+        page_url=config.outputs.page_url,
+        dashboard_url=config.outputs.dashboard_url,
+        advice=AdvicePlan(tuple(config.advice.slos), config.advice.cold_start_seconds, config.advice.max_replicas),
+    )
+
+
+def all_targets(config: Config, found: Iterable[Found]) -> list[Target]:
+    """Configured targets, then discovered ones; of two with one name the first stays."""
+    targets = {target.name: target for target in reversed([*config.targets, *map(_discovered, found)])}
+    return list(reversed(targets.values()))
+
+
+def page_target(config: Config, target: Target) -> PageTarget:
+    """How the target's metrics page is read."""
+    return PageTarget(
+        name=target.name,
+        url=target.url + target.metrics_path,
+        system=target.kind,
+        timeout_seconds=config.scrape.timeout_seconds,
+        max_bytes=config.scrape.max_bytes,
+        headers=_bearer(target.auth),
+    )
+
+
+def probe_task(canary: ChatCanary, target: Target, model: str | None, planned_at_seconds: float) -> ProbeTask:
+    """One canary request. `model` is what the target's page says, where the config does not name one."""
+    return ProbeTask(
+        target=target.name,
+        url=target.url,
+        kind=canary.kind,
+        model=target.model or model,
+        token=(target.auth.token() or None) if target.auth else None,
+        prompt=canary.prompt,
+        max_tokens=canary.max_tokens,
+        connect_timeout_seconds=canary.connect_timeout_seconds,
+        first_token_timeout_seconds=canary.first_token_timeout_seconds,
+        stall_timeout_seconds=canary.stall_timeout_seconds,
+        total_timeout_seconds=canary.total_timeout_seconds,
+        planned_at_seconds=planned_at_seconds,
+    )
+
+
+def canary_targets(canary: ChatCanary, targets: Iterable[Target]) -> list[Target]:
+    """The vLLM targets a canary is sent to."""
+    return [t for t in targets if t.kind == "vllm" and ("*" in canary.targets or t.name in canary.targets)]
+
+
+def config_hash(config: Config) -> str:
+    """A short name of this very config."""
+    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:12]
+
+
+def _promise(config: Config, slo: Slo) -> Promise:
+    return Promise(
+        name=slo.name,
+        service=slo.service,
+        sli=slo.sli,
+        source=slo.source or "engine",
+        objective_ratio=slo.objective_ratio,
+        period_seconds=slo.period_seconds,
+        pairs=_pairs(config, slo),
+        threshold_seconds=slo.threshold_seconds,
+        model=slo.model,
+        role=slo.role,
+        undecided=slo.undecided,
+        min_bad_events=config.burn.min_bad_events,
+        runbook_url=slo.runbook_url,
+    )
+
+
+def _pairs(config: Config, slo: Slo) -> tuple[BurnPair, ...]:
+    own = config.burn.windows
+    if not own:
+        return standard_pairs(slo.period_seconds)
+    return tuple(BurnPair(w.severity, w.tier, w.short_seconds, w.long_seconds, w.factor) for w in own)
+
+
+def _facts(config: Config, target: Target) -> TargetFacts:
+    price = config.prices.gpu_hour_dollars.get(target.gpu_type) if target.gpu_type else None
+    per_second = None if price is None else price * target.gpus / 3600
+    return TargetFacts(target.model or "", target.role, target.service, per_second, target.labels)
+
+
+def _discovered(found: Found) -> Target:
+    """A target from a file: labels named like our fields fill them, the others are kept for people."""
+    labels = dict(found.labels)
+    name = labels.pop("name", found.address.replace(":", "-"))
+    scheme, path = labels.pop("__scheme__", "http"), labels.pop("__metrics_path__", "/metrics")
+    role = labels.pop("role", "aggregated")
+    return Target(
+        name=name,
+        url=f"{scheme}://{found.address}",
+        kind="lmcache" if labels.pop("kind", "vllm") == "lmcache" else "vllm",
+        metrics_path=path,
+        model=labels.pop("model", None),
+        role=role if role in ROLES else "aggregated",
+        service=labels.pop("service", None),
+        labels=labels,
+    )
+
+
+def _bearer(auth: Auth | None) -> dict[str, str]:
+    token = auth.token() if auth else ""
+    return {"Authorization": f"Bearer {token}"} if token else {}

@@ -1,0 +1,79 @@
+"""The agent with everything around it: page, /metrics, Alertmanager, OTLP, JSON lines; until told to stop."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from agent.config import Config, Server
+from agent.errors import UsageError
+from agent.model import Effects
+from agent.outputs.alertmanager import AlertmanagerOutput
+from agent.outputs.jsonl import JsonlOutput
+from agent.outputs.otlp import OtlpExport
+from agent.outputs.prometheus import ViewCollector
+from agent.outputs.self_metrics import SelfMetrics
+from agent.runtime import Agent, Listeners
+from agent.web.server import make_app
+from probes.clock import Clock
+from probes.recording import RecordingWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What demo and record add to a plain run."""
+
+    path: Path | None = None
+    recorder: RecordingWriter | None = None
+    note: str | None = None
+    on_effects: tuple[Callable[[Effects], None], ...] = ()
+
+
+@contextlib.asynccontextmanager
+async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator[Agent]:
+    """A whole agent for as long as the context lasts. Raises UsageError when its address is taken."""
+    registry = CollectorRegistry()
+    metrics = SelfMetrics(registry)
+    async with aiohttp.ClientSession(trust_env=False) as session:
+        alertmanager = AlertmanagerOutput(
+            config.alertmanager, session, clock, node=config.node, delivered=metrics.delivered
+        )
+        listeners = [alertmanager.update, *extras.on_effects]
+        if config.outputs.jsonl is not None:
+            listeners.append(JsonlOutput(config.outputs.jsonl, delivered=metrics.delivered).write)
+        agent = Agent(config, clock, metrics, Listeners(tuple(listeners), extras.recorder), extras.path)
+        ViewCollector(agent.view, registry)
+        otlp = OtlpExport(config.outputs.otlp, agent.view, metrics, node=config.node) if config.outputs.otlp else None
+        if otlp is not None and config.outputs.otlp is not None:
+            agent.also_every("otlp", config.outputs.otlp.interval_seconds, otlp.push)
+        runner = await _listen(config.server, make_app(agent.view, registry, agent, note=extras.note))
+        posting = asyncio.create_task(alertmanager.run())
+        try:
+            async with agent.running():
+                yield agent
+        finally:
+            posting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await posting
+            await alertmanager.drain()
+            if otlp is not None:
+                await otlp.stop()
+            await runner.cleanup()
+
+
+async def _listen(server: Server, app: web.Application) -> web.AppRunner:
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, server.host, server.port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise UsageError(
+            f"cannot listen on {server.listen}: {error.strerror}", "Is another agent running? Set server.listen."
+        ) from None
+    return runner

@@ -1,0 +1,81 @@
+"""What the agent reads from one metrics page, for people: system, engines, signals, warnings."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from probes.page import BOOKS, SystemPage, detect_system
+from probes.sample import PageWarning, Reading
+
+MEAN_SIGNALS = ("kv_usage_ratio", "cache_usage_ratio")  # averaged over engines; everything else adds up
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One engine that a page tells of."""
+
+    engine: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The answer. A signal is None when the page does not have it; `system` is "unknown" for a page we cannot read."""
+
+    system: str
+    version: str | None
+    samples: int
+    engines: tuple[Engine, ...]
+    signals: Mapping[str, float | None]
+    warnings: tuple[PageWarning, ...]
+
+    def json(self) -> dict[str, Any]:
+        """The JSON shape `inspect`."""
+        return asdict(self)
+
+
+def inspect_page(text: str) -> Inspection:
+    """Read a page as the agent would. Never raises: what is wrong stands in `warnings`."""
+    system = detect_system(text)
+    if system is None:
+        known = ", ".join(BOOKS)
+        warning = PageWarning("unknown_system", f"no series of a system we read; known are {known}")
+        return Inspection("unknown", None, _count_samples(text), (), {}, (warning,))
+    reading = SystemPage(system).read(text, "page", 0.0)
+    engines = sorted({(s.engine, s.model) for s in reading.samples if s.model})
+    warnings = reading.warnings
+    if reading.outcome != "ok":
+        warnings = (*warnings, PageWarning(reading.outcome, reading.detail))
+    return Inspection(
+        system,
+        None,
+        _count_samples(text),
+        tuple(Engine(engine, model) for engine, model in engines),
+        _signals(reading, system),
+        warnings,
+    )
+
+
+def _count_samples(text: str) -> int:
+    return sum(1 for line in text.split("\n") if line and line[0] != "#")
+
+
+def _signals(reading: Reading, system: str) -> dict[str, float | None]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for sample in reading.samples:
+        values[f"{sample.signal}{{{sample.label}}}" if sample.label else sample.signal].append(sample.value)
+        if sample.label and sample.kind == "counter":
+            values[sample.signal].append(sample.value)
+    for histogram in reading.histograms:
+        values[f"{histogram.signal}_count"].append(histogram.counts[-1])
+        if histogram.total is not None:
+            values[f"{histogram.signal}_sum"].append(histogram.total)
+    signals: dict[str, float | None] = {
+        name: sum(found) / (len(found) if name in MEAN_SIGNALS else 1) for name, found in values.items()
+    }
+    for row in BOOKS[system].names:  # type: ignore[index]  # a system that detect_system gave
+        name = f"{row.signal}_count" if row.kind == "histogram" else row.signal
+        if name not in signals and not any(known.startswith(row.signal + "{") for known in signals):
+            signals[name] = None
+    return dict(sorted(signals.items()))
