@@ -66,14 +66,17 @@ class ChatProber:
                 return unrun(task, fault.outcome, at_seconds, detail)
             self._models[task.target] = model
         attempt = await self._attempt(task, base, model, ends_at)
-        if attempt.fault is not None and attempt.fault.outcome == "bad_request":
-            learnt = self.dialects.learn(task.target, attempt.fault)
-            if learnt is not None:
-                attempt = await self._attempt(task, base, model, ends_at)
-                attempt.flags["dialect_learnt"] = None
+        if self._learns(task, attempt):
+            attempt = await self._attempt(task, base, model, ends_at)
+            attempt.flags["dialect_learnt"] = None
+            self._learns(task, attempt)  # a second lesson is for the next canary: a failing server gets less load
         if attempt.fault is not None and attempt.fault.outcome == "model_not_found":
             self._models.pop(task.target, None)
         return attempt.result(task, model, at_seconds)
+
+    def _learns(self, task: ProbeTask, attempt: "_Attempt") -> bool:
+        fault = attempt.fault
+        return fault is not None and fault.outcome == "bad_request" and self.dialects.learn(task.target, fault)
 
     async def _attempt(self, task: ProbeTask, base: str, model: str, ends_at: float) -> "_Attempt":
         request_id = REQUEST_ID_PREFIX + secrets.token_hex(12)

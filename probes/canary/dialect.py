@@ -21,14 +21,14 @@ class Dialects:
         """The fields to leave out for this target; empty for one that never complained."""
         return self._refused.get(target, frozenset())
 
-    def learn(self, target: str, fault: StreamFault) -> str | None:
-        """The field that a 400 or 422 names, from now on left out for this target; None when it names none we sent."""
+    def learn(self, target: str, fault: StreamFault) -> bool:
+        """From now on leave out the field that a 400 or 422 names; False when it names none that we sent."""
         known = self.refused(target)
         for name in DROPPABLE:
             if name not in known and re.search(rf"\b{name}\b", fault.detail):
                 self._refused[target] = known | {name}
-                return name
-        return None
+                return True
+        return False
 
 
 def spoken(body: Mapping[str, Any], refused: frozenset[str]) -> dict[str, Any]:

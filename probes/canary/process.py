@@ -110,9 +110,7 @@ class CanaryProcess:
                 flight = self._in_flight.pop(number, None)
                 if flight is not None and not flight.result.done():
                     flight.result.set_result(result)
-        if process.returncode is None and not self._is_stopped:
-            process.kill()
-        code = await process.wait()
+        code = await _ended(process)
         self._settle(f"the probe process ended with exit code {code}")
         if has_answered and not self._is_stopped:  # one that dies at once is started again by the next probe only
             self._restart = asyncio.create_task(self._start_again())
@@ -142,6 +140,19 @@ class CanaryProcess:
 class _Flight:
     task: ProbeTask
     result: asyncio.Future[ProbeResult]
+
+
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    """Its exit code once it has ended: of its own accord, or killed when it only closed its output.
+
+    The kill waits, because signalling a dead child takes its exit code away from whoever waits for it.
+    """
+    try:
+        async with asyncio.timeout(_STOP_REAL_SECONDS):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()
 
 
 def _stdin(process: asyncio.subprocess.Process) -> asyncio.StreamWriter:

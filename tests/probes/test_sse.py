@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from probes.sse import SseEvent, SseLimits, SseParser
 
-SMALL = SseLimits(event_bytes=24, total_bytes=160, events=6)
+SMALL = SseLimits(event_bytes=24, total_bytes=160, lines=12)
 
 
 def events_of(*pieces: bytes, limits: SseLimits | None = None) -> list[SseEvent]:
@@ -75,7 +75,8 @@ def test_gives_up_on_an_event_of_many_lines() -> None:
 
 
 def test_events_before_the_limit_are_kept() -> None:
-    parser = SseParser(SseLimits(events=2))
+    """The fifth line is one too many; two events came before it."""
+    parser = SseParser(SseLimits(lines=4))
     assert len(parser.feed(b"data: a\n\n" * 5)) == 2
     assert parser.is_oversize
 
