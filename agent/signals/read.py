@@ -12,6 +12,7 @@ from agent.windows import Windows
 from probes.sample import ProbeResult
 
 FAILED_REASONS = ("error", "abort")  # of vLLM's finished requests; stop, length and repetition are answers
+LATENCIES = ("ttft_seconds", "itl_seconds", "tpot_seconds", "e2e_seconds", "queue_seconds")
 TIERS = {"l1": "cache_hit_l1_tokens_total", "l2": "cache_hit_l2_tokens_total"}
 
 
