@@ -12,7 +12,7 @@ export DEBIAN_FRONTEND=noninteractive PATH=$PATH:/usr/sbin:/sbin
 declare -A package_of=(
     [prometheus]=prometheus [promtool]=prometheus [prometheus-alertmanager]=prometheus-alertmanager
     [amtool]=prometheus-alertmanager [chromium]=chromium [buildah]=buildah [debootstrap]=debootstrap
-    [shellcheck]=shellcheck
+    [shellcheck]=shellcheck [systemd-analyze]=systemd
 )
 missing_commands() {
     local command
