@@ -6,12 +6,15 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
+from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from fake_alertmanager import FakeAlertmanager, alert, effects, until
 
 from agent.config import Alertmanager
+from agent.model import Effects
 from agent.outputs.alertmanager import AlertmanagerOutput
 from probes.clock import ScaledClock, SystemClock
 
@@ -131,6 +134,38 @@ async def test_outcomes_are_told_by_peer(start: Start) -> None:
         output.update(effects(alert(), at=100.0))
         await until(lambda: len(told) >= 1)
     assert told[0] == (f"alertmanager/{url.split('/')[2]}", "timeout")
+
+
+async def test_a_redirect_is_not_followed(aiohttp_server: Callable[..., Awaitable[Any]]) -> None:
+    """The post would become a GET of some page that answers 200, and nobody would hear of the alert."""
+
+    async def redirect(_request: web.Request) -> web.Response:
+        return web.Response(status=301, headers={"Location": "/login"})
+
+    async def login(_request: web.Request) -> web.Response:
+        return web.Response()
+
+    told: list[str] = []
+    app = web.Application()
+    app.router.add_post("/api/v2/alerts", redirect)
+    app.router.add_get("/login", login)
+    url = str((await aiohttp_server(app)).make_url("")).rstrip("/")
+    async with running(url, delivered=lambda _output, outcome: told.append(outcome)) as output:
+        output.update(effects(alert(), at=100.0))
+        await until(lambda: len(told) >= 1)
+    assert told[0] == "status_301"
+
+
+async def test_an_end_that_only_the_changes_tell_keeps_its_time(start: Start) -> None:
+    """It ended 5 s before the tick, and the snapshot no longer names it."""
+    fake = FakeAlertmanager()
+    async with running(await start(fake), resend_seconds=30.0) as output:
+        output.update(effects(alert(began=90.0), at=100.0))
+        await until(lambda: len(fake.posts) == 1)
+        over = Effects((alert(began=90.0, ended=96.0),), (), effects(at=101.0).snapshot)
+        output.update(over)
+        await until(lambda: len(fake.posts) == 2)
+    assert time.time() - seconds_of(fake.posts[1][0]["endsAt"]) == pytest.approx(5.0, abs=1.0)
 
 
 async def test_one_invalid_alert_is_found_left_out_and_not_tried_for_ever(start: Start) -> None:

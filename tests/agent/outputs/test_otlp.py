@@ -178,13 +178,17 @@ BLACK_HOLE = """
 import socket, time
 server = socket.create_server(("127.0.0.1", 0))
 print(server.getsockname()[1], flush=True)
-time.sleep(60)
+connection, _ = server.accept()
+connection.sendall(b"HTTP/1.1 200 OK\\r\\n")
+for number in range(300):
+    connection.sendall(b"X-Header-%d: x\\r\\n" % number)
+    time.sleep(0.2)
 """
 
 
 @pytest.fixture
 def black_hole() -> Iterator[str]:
-    """A server in a process that accepts connections and never answers."""
+    """A server in a process of its own whose answer never ends: every read gets something, so none times out."""
     process = subprocess.Popen([sys.executable, "-c", BLACK_HOLE], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1/metrics"
