@@ -7,12 +7,14 @@ from typing import Final, Literal
 import aiohttp
 
 from probes.canary.failure import failure_of_body
+from probes.canary.lag import LagMonitor
 from probes.canary.timers import Timers
 from probes.clock import Clock
 from probes.sse import SseLimits, SseParser
 from probes.stream import ABORTED_FINISH_REASONS, ChatStream, StreamFault
 
-LINGER_SECONDS: Final = 0.25  # how long the end of the connection may come after [DONE]
+# How long the end of the connection may come after [DONE]; the machine's time, as closing is the machine's work.
+LINGER_REAL_SECONDS: Final = 0.25
 _SLICE_BYTES: Final = 8 << 10  # parsed between two looks at the other probes of this process
 _OTHER_BODY_BYTES: Final = 64 << 10
 _FIELDS: Final = (b"data:", b"event:", b"retry:", b"id:", b":")
@@ -26,11 +28,13 @@ class ChatAnswer:
     """The body of one streamed completion. `read` may be cut short at any time; `conclude` judges what is there."""
 
     clock: Clock
+    lag: LagMonitor
     stream: ChatStream
     max_tokens: int
     stall_timeout_seconds: float
     limits: SseLimits = field(default_factory=SseLimits)
     fault: StreamFault | None = None
+    max_lag_real_seconds: float = 0.0
     _kind: _BodyKind = "unknown"
     _head: bytearray = field(default_factory=bytearray)
     _parser: SseParser = field(init=False)
@@ -45,6 +49,7 @@ class ChatAnswer:
         while not self._is_over():
             piece = await response.content.readany()
             at_seconds = self.clock.monotonic_seconds()
+            self.max_lag_real_seconds = max(self.max_lag_real_seconds, self.lag.lag_seconds())
             if not piece:
                 self._end(response, at_seconds)
                 return
@@ -112,7 +117,7 @@ class ChatAnswer:
             if len(stream.token_events) > tokens_before:
                 timers.begin("stall_timeout", self.stall_timeout_seconds)
             if stream.is_done and not was_done:
-                timers.begin("stall_timeout", LINGER_SECONDS)
+                timers.begin("stall_timeout", LINGER_REAL_SECONDS / self.clock.real_seconds(1.0))
             if stream.tokens_seen >= 2 * self.max_tokens:
                 self.fault = StreamFault("runaway", f"{stream.tokens_seen} tokens, {self.max_tokens} were asked for")
             if self._is_over():

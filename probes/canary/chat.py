@@ -82,12 +82,12 @@ class ChatProber:
         request_id = REQUEST_ID_PREFIX + secrets.token_hex(12)
         body = spoken(chat_body(task, model), self.dialects.refused(task.target))
         request = _request(task, f"{base}/v1/chat/completions", body, request_id, ends_at)
-        answer = ChatAnswer(self.clock, ChatStream(model), task.max_tokens, task.stall_timeout_seconds)
-        watch = self.lag.watch()
+        answer = ChatAnswer(self.clock, self.lag, ChatStream(model), task.max_tokens, task.stall_timeout_seconds)
+        self.lag.start()
         try:
-            done = await exchange(request, self.transport, self.clock, answer.read, on_sent=watch.restart)
+            done = await exchange(request, self.transport, self.clock, answer.read)
         finally:
-            lag_real_seconds = watch.stop()
+            self.lag.stop()
         fault = answer.conclude(done.fault) if done.status == 200 else done.fault
         real = self.clock.real_seconds(1.0)
         return _Attempt(
@@ -96,7 +96,7 @@ class ChatProber:
             fault=_foreign_answer(done, answer.stream, request_id) or fault,
             figures=stream_figures(answer.stream, done.stamps.get("sent", 0.0), real),
             stream=answer.stream,
-            timing_error_seconds=(lag_real_seconds + QUIET_ERROR_REAL_SECONDS) / real,
+            timing_error_seconds=(answer.max_lag_real_seconds + QUIET_ERROR_REAL_SECONDS) / real,
         )
 
 

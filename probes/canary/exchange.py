@@ -71,11 +71,10 @@ async def exchange(
     transport: Transport,
     clock: Clock,
     read_body: BodyReader,
-    on_sent: Callable[[], None] | None = None,
 ) -> Exchange:
     """Send it over a fresh connection and have a 200's body read; every other answer is kept and classed.
 
-    `read_body` may raise what aiohttp raises. `on_sent` is called when the request is on its way.
+    `read_body` may raise what aiohttp raises.
     """
     done = Exchange(clock)
     scope = asyncio.timeout(None)
@@ -84,8 +83,6 @@ async def exchange(
     def tell_sent() -> None:
         done.stamp("sent")
         timers.begin("head_timeout", request.first_token_timeout_seconds)
-        if on_sent is not None:
-            on_sent()
 
     def tell_handshake() -> None:
         done.stamp("tls_start")

@@ -1,41 +1,48 @@
 """How late this process's event loop runs: the client's own share in every time stamp."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 HEARTBEAT_REAL_SECONDS: Final = 0.002  # 500 wake-ups/s, only while a probe runs
+# A stamp made so soon after a beat may be of a byte that waited together with it; later ones came after it.
+_BURST_REAL_SECONDS: Final = 0.001
 
 
 @dataclass(slots=True)
 class LagMonitor:
     """A heartbeat on the loop that times the probes, kept only while somebody watches. Real seconds throughout.
 
-    A beat that comes late by x means that the loop was away for x: a byte may have waited as long to be stamped.
+    A beat that comes late by x means that the loop, or the whole process, was away for x: a byte that came meanwhile
+    waited as long for its stamp. A stamp is told by the beats beside it; lag at another time did not move it.
     """
 
-    _watches: set["LagWatch"] = field(default_factory=set)
+    _watchers: int = 0
     _beat: asyncio.TimerHandle | None = None
     _due_at: float = 0.0
+    _last_due_at: float = 0.0
+    _last_ran_at: float = 0.0
 
-    def watch(self) -> "LagWatch":
-        """Begin to watch; give the watch back with `LagWatch.stop`."""
-        watch = LagWatch(self)
-        self._watches.add(watch)
+    def start(self) -> None:
+        """Begin to watch; ends with as many calls of `stop`."""
+        self._watchers += 1
         if self._beat is None:
             self._schedule()
-        return watch
 
-    def forget(self, watch: "LagWatch") -> None:
-        """No more beats for this watch; the last one out stops the heart."""
-        self._watches.discard(watch)
-        if not self._watches and self._beat is not None:
+    def stop(self) -> None:
+        """No more beats for this watcher; the last one out stops the heart."""
+        self._watchers -= 1
+        if self._watchers == 0 and self._beat is not None:
             self._beat.cancel()
             self._beat = None
 
-    def overdue_seconds(self) -> float:
-        """How late the beat that has not come yet is by now: the lag that is still going on."""
-        return max(0.0, asyncio.get_running_loop().time() - self._due_at) if self._beat else 0.0
+    def lag_seconds(self) -> float:
+        """How late a stamp made now may be: as the beat just before it was, or as the next one already is."""
+        if self._beat is None:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        late = now - self._last_due_at if now - self._last_ran_at < _BURST_REAL_SECONDS else 0.0
+        return max(late, now - self._due_at, 0.0)
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()
@@ -43,29 +50,5 @@ class LagMonitor:
         self._beat = loop.call_at(self._due_at, self._on_beat)
 
     def _on_beat(self) -> None:
-        late_seconds = self.overdue_seconds()
-        for watch in self._watches:
-            watch.note(late_seconds)
+        self._last_due_at, self._last_ran_at = self._due_at, asyncio.get_running_loop().time()
         self._schedule()
-
-
-@dataclass(slots=True, eq=False)
-class LagWatch:
-    """The largest lag since it began, real seconds."""
-
-    monitor: LagMonitor
-    _max_seconds: float = 0.0
-
-    def note(self, late_seconds: float) -> None:
-        """One beat was so late."""
-        self._max_seconds = max(self._max_seconds, late_seconds)
-
-    def restart(self) -> None:
-        """Forget what was seen so far: the part that counts begins now."""
-        self._max_seconds = 0.0
-
-    def stop(self) -> float:
-        """The largest lag seen, the one going on included."""
-        self.note(self.monitor.overdue_seconds())
-        self.monitor.forget(self)
-        return self._max_seconds

@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,8 +15,8 @@ HANG: Final = "hang"  # say nothing more, keep the connection
 UNREAD: Final = "unread"  # first: do not even read the request
 FLOOD: Final = "flood"  # the bytes before it again and again, until the other side has had enough
 
-# Bytes are sent, numbers are pauses in seconds; at the end of a script the connection is closed.
-Step = bytes | float | str
+# Bytes are sent, numbers are pauses in seconds, functions are called; at the end of a script the connection is closed.
+Step = bytes | float | str | Callable[[], object]
 Script = Sequence[Step]
 
 
@@ -55,6 +55,8 @@ class NastyServer:
                 last = step
             elif isinstance(step, float | int):
                 await asyncio.sleep(step)
+            elif callable(step):
+                step()
             elif step == FLOOD:
                 while not writer.is_closing():
                     await self._send(writer, last)

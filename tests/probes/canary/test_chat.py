@@ -1,7 +1,7 @@
 """The chat canary: what it sends, what it learns, what it finds out by itself."""
 
-import asyncio
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -177,18 +177,10 @@ async def test_timers_run_on_the_injected_clock() -> None:
 
 
 async def test_a_lagging_client_is_told() -> None:
-    """The loop is blocked for 80 ms while the tokens come: the error bar says so, and the sample is marked."""
-
-    async def block() -> None:
-        import time  # noqa: PLC0415 - blocking on purpose
-
-        await asyncio.sleep(0.02)
-        time.sleep(0.08)  # noqa: ASYNC251
-
-    async with nasty_server((head(), token(1), 0.15, token(2, finish="stop"), DONE)) as server:
-        blocking = asyncio.create_task(block())
+    """A token lies in the socket while the client's loop is blocked for 80 ms: the error bar says so."""
+    script = (head(), token(1), 0.05, token(2, finish="stop"), lambda: time.sleep(0.08), DONE)
+    async with nasty_server(script) as server:
         result = await run_probe(replace(TASK, url=f"http://127.0.0.1:{server.port}"), SystemClock())
-        await blocking
     assert (result.timing_error_seconds or 0.0) >= 0.07
     assert "client_lag" in result.flags
 
