@@ -5,6 +5,7 @@ line seen before costs a look-up and a float.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -13,6 +14,11 @@ Meaning = TypeVar("Meaning")
 Resolve = Callable[[str, Mapping[str, str]], Meaning | None]
 
 MAX_LABEL_BYTES = 65_536  # a label value longer than this is not a metric but an accident
+MAX_KNOWN_BYTES = 64_000_000  # of remembered series; a page of 1,000 series needs about 0.2 MB
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*(?:,|(?=\}))')
+_END = re.compile(r"\s*\}")
+_ESCAPE = re.compile(r"\\(.)")
 
 
 @dataclass(slots=True)
@@ -31,17 +37,22 @@ class PageParser(Generic[Meaning]):
     """Reads the pages of one target.
 
     `resolve(name, labels)` says what a series means, or None for one that no signal needs; it is asked once a series.
-    At most `max_series` are remembered; further ones are counted as dropped, never silently lost.
+    At most `max_series` of one page are remembered; further ones are counted as dropped, never silently lost. When the
+    memory is full of series that came and went, the next page starts a new one.
     """
 
     def __init__(self, resolve: Resolve[Meaning], max_series: int = 200_000) -> None:
         self._resolve = resolve
         self._max_series = max_series
         self._known: dict[str, Meaning | None] = {}
+        self._known_bytes = 0
 
     def parse(self, text: str) -> PageValues[Meaning]:
         """All numbers of the page. Malformed lines are counted, not raised. An empty page gives no values."""
         page: PageValues[Meaning] = PageValues()
+        if self._is_full():
+            self._known.clear()
+            self._known_bytes = 0
         known, values = self._known, page.values
         for line in text.split("\n"):
             if not line or line[0] == "#":
@@ -56,13 +67,18 @@ class PageParser(Generic[Meaning]):
                 self._keep(page, values, meaning, tail)  # type: ignore[arg-type]  # self is the mark of "not known"
         return page
 
+    def _is_full(self) -> bool:
+        return len(self._known) >= self._max_series or self._known_bytes >= MAX_KNOWN_BYTES
+
     def _keep(self, page: PageValues[Meaning], values: dict[Meaning, float], meaning: Meaning, text: str) -> None:
         try:
             value = float(text)
         except ValueError:
             page.malformed += 1
             return
-        if not math.isfinite(value):
+        if "_" in text:  # Python reads 1_000 as a number, the format does not
+            page.malformed += 1
+        elif not math.isfinite(value):
             page.not_finite += 1
         elif meaning in values:
             page.duplicates += 1
@@ -71,7 +87,10 @@ class PageParser(Generic[Meaning]):
 
     def _read_new(self, line: str, page: PageValues[Meaning]) -> None:
         """A line whose head was not seen before, or which carries a time stamp or an exemplar."""
-        parts = _split(line.rstrip("\r"))
+        stripped = line.strip()
+        if not stripped or stripped[0] == "#":
+            return  # blank but for its line end, or an indented comment
+        parts = _split(stripped)
         if parts is None:
             page.malformed += 1
             return
@@ -79,64 +98,44 @@ class PageParser(Generic[Meaning]):
         page.series += 1
         if head in self._known:
             meaning = self._known[head]
-        elif len(self._known) >= self._max_series:
+        elif self._is_full():
             page.dropped_series += 1
             return
         else:
             meaning = self._known[head] = self._resolve(name, labels)
+            self._known_bytes += len(head)
         if meaning is not None:
             self._keep(page, page.values, meaning, text)
 
 
 def _split(line: str) -> tuple[str, str, dict[str, str], str] | None:
     """(head, name, labels, value text) of a sample line; None when it is none."""
-    brace = line.find("{")
-    if brace < 0 or " " in line[:brace]:
-        words = line.split(" # ", maxsplit=1)[0].split()
-        return (words[0], words[0], {}, words[1]) if len(words) in (2, 3) else None
-    labels, end = _labels(line, brace + 1)
-    if labels is None:
+    name = _NAME.match(line)
+    if name is None:
         return None
+    end = name.end()
+    rest = line[end:].lstrip()
+    labels: dict[str, str] | None = {}
+    if rest[:1] == "{":
+        labels, end = _labels(line, line.index("{", end) + 1)
+    elif rest == line[end:]:
+        return None  # a name that runs into something else
     words = line[end:].split(" # ", maxsplit=1)[0].split()
-    return (line[:end], line[:brace], labels, words[0]) if len(words) in (1, 2) else None
+    return (line[:end], name[0], labels, words[0]) if labels is not None and len(words) in (1, 2) else None
 
 
 def _labels(line: str, start: int) -> tuple[dict[str, str] | None, int]:
     """Labels from `start` (after the brace) and the position behind the closing brace; None when malformed."""
     labels: dict[str, str] = {}
     position = start
-    while position < len(line):
-        if line[position] in ", ":
-            position += 1
-            continue
-        if line[position] == "}":
-            return labels, position + 1
-        equals = line.find('="', position)
-        if equals < 0:
+    while (end := _END.match(line, position)) is None:
+        label = _LABEL.match(line, position)
+        if label is None or len(label[2]) > MAX_LABEL_BYTES:
             return None, position
-        value, position_after = _quoted(line, equals + 2)
-        if value is None or len(value) > MAX_LABEL_BYTES:
-            return None, position
-        labels[line[position:equals].strip()] = value
-        position = position_after
-    return None, position
+        labels[label[1]] = _ESCAPE.sub(_unescaped, label[2]) if "\\" in label[2] else label[2]
+        position = label.end()
+    return labels, end.end()
 
 
-def _quoted(line: str, start: int) -> tuple[str | None, int]:
-    """The label value from `start` (after the quote), unescaped, and the position behind the closing quote."""
-    end = line.find('"', start)
-    while end > 0 and _is_escaped(line, end):
-        end = line.find('"', end + 1)
-    if end < 0:
-        return None, start
-    raw = line[start:end]
-    if "\\" in raw:
-        raw = raw.replace("\\\\", "\0").replace('\\"', '"').replace("\\n", "\n").replace("\0", "\\")
-    return raw, end + 1
-
-
-def _is_escaped(line: str, position: int) -> bool:
-    backslashes = 0
-    while line[position - 1 - backslashes] == "\\":
-        backslashes += 1
-    return backslashes % 2 == 1
+def _unescaped(escape: re.Match[str]) -> str:
+    return "\n" if escape[1] == "n" else escape[1] if escape[1] in '\\"' else escape[0]

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from probes.page import BOOKS, SystemPage, detect_system
+from probes.page import BOOKS, System, SystemPage
 from probes.sample import PageWarning, Reading
+from probes.systems import TELLING, detect_system
 
+READ_AS: Mapping[str, System] = {"vllm": "vllm", "dynamo_worker": "vllm", "lmcache": "lmcache"}
 MEAN_SIGNALS = ("kv_usage_ratio", "cache_usage_ratio")  # averaged over engines; everything else adds up
 
 
@@ -39,10 +41,13 @@ def inspect_page(text: str) -> Inspection:
     """Read a page as the agent would. Never raises: what is wrong stands in `warnings`."""
     system = detect_system(text)
     if system is None:
-        known = ", ".join(BOOKS)
-        warning = PageWarning("unknown_system", f"no series of a system we read; known are {known}")
+        known = ", ".join(name for name, _ in TELLING)
+        warning = PageWarning("unknown_system", f"no series of a system we know; known are {known}")
         return Inspection("unknown", None, _count_samples(text), (), {}, (warning,))
-    reading = SystemPage(system).read(text, "page", 0.0)
+    if system not in READ_AS:
+        warning = PageWarning("not_read", f"this is a page of {system}, of which this version reads no signals")
+        return Inspection(system, None, _count_samples(text), (), {}, (warning,))
+    reading = SystemPage(READ_AS[system]).read(text, "page", 0.0)
     engines = sorted({(s.engine, s.model) for s in reading.samples if s.model})
     warnings = reading.warnings
     if reading.outcome != "ok":
@@ -52,7 +57,7 @@ def inspect_page(text: str) -> Inspection:
         None,
         _count_samples(text),
         tuple(Engine(engine, model) for engine, model in engines),
-        _signals(reading, system),
+        _signals(reading, READ_AS[system]),
         warnings,
     )
 
@@ -61,7 +66,7 @@ def _count_samples(text: str) -> int:
     return sum(1 for line in text.split("\n") if line and line[0] != "#")
 
 
-def _signals(reading: Reading, system: str) -> dict[str, float | None]:
+def _signals(reading: Reading, system: System) -> dict[str, float | None]:
     values: dict[str, list[float]] = defaultdict(list)
     for sample in reading.samples:
         values[f"{sample.signal}{{{sample.label}}}" if sample.label else sample.signal].append(sample.value)
@@ -74,7 +79,7 @@ def _signals(reading: Reading, system: str) -> dict[str, float | None]:
     signals: dict[str, float | None] = {
         name: sum(found) / (len(found) if name in MEAN_SIGNALS else 1) for name, found in values.items()
     }
-    for row in BOOKS[system].names:  # type: ignore[index]  # a system that detect_system gave
+    for row in BOOKS[system].names:
         name = f"{row.signal}_count" if row.kind == "histogram" else row.signal
         if name not in signals and not any(known.startswith(row.signal + "{") for known in signals):
             signals[name] = None

@@ -62,7 +62,8 @@ class SystemPage:
     def read(self, text: str, target: str, at_seconds: float) -> Reading:
         """Everything our signals need from `text`; what is missing or odd stands in `warnings`."""
         page = self._parser.parse(text)
-        samples, histograms, start = _assemble(page.values)
+        samples, histograms, start, odd = _assemble(page.values)
+        warnings = _warnings(page, odd)
         if not any(sample.signal == self._book.needed for sample in samples):
             return Reading(
                 target,
@@ -71,7 +72,7 @@ class SystemPage:
                 outcome="not_" + self._book.system,
                 detail=f"the page has {page.series} series, but none that gives {self._book.needed}; "
                 f"is this a {self._book.system} server, and are its metrics on?",
-                warnings=_warnings(page),
+                warnings=warnings,
                 body_bytes=len(text),
             )
         return Reading(
@@ -81,7 +82,7 @@ class SystemPage:
             samples=samples,
             histograms=histograms,
             process_start_seconds=start,
-            warnings=_warnings(page),
+            warnings=warnings,
             body_bytes=len(text),
         )
 
@@ -97,17 +98,6 @@ class SystemPage:
             return _capacity_place(labels, engine)
         row_and_rank = self._rows.get(bare)
         return None if row_and_rank is None else _row_place(*row_and_rank, bare, labels, engine, model)
-
-
-def detect_system(text: str) -> System | None:
-    """Which system wrote this page, from its first telling name; None when it is none we read."""
-    for line in text.split("\n"):
-        if line.startswith("#") or not line:
-            continue
-        for system, book in BOOKS.items():
-            if line.startswith(book.prefixes):
-                return system
-    return None
 
 
 def _row_place(row: Name, rank: int, bare: str, labels: Mapping[str, str], engine: str, model: str) -> Place | None:
@@ -144,7 +134,10 @@ def _capacity_place(labels: Mapping[str, str], engine: str) -> Place | None:
     return Place("kv_capacity_tokens", "gauge", engine, "", "", "value", tokens, 0)
 
 
-def _assemble(values: Mapping[Place, float]) -> tuple[tuple[Sample, ...], tuple[HistogramSample, ...], float | None]:
+def _assemble(
+    values: Mapping[Place, float],
+) -> tuple[tuple[Sample, ...], tuple[HistogramSample, ...], float | None, int]:
+    """Samples, histograms, the process's start (unix seconds), and how many histograms were none."""
     best: dict[tuple[str, str, str], int] = {}
     for place in values:
         key = (place.signal, place.engine, place.model)
@@ -160,15 +153,16 @@ def _assemble(values: Mapping[Place, float]) -> tuple[tuple[Sample, ...], tuple[
             continue
         elif place.part == "value":
             true_value = place.edge if place.signal == "kv_capacity_tokens" else value
-            if place.kind == "gauge" and true_value < 0:
-                continue  # a sentinel such as -1: not known
+            if true_value < 0:
+                continue  # a sentinel such as -1: not known; nothing we read can be negative
             kind: Literal["counter", "gauge"] = "counter" if place.kind == "counter" else "gauge"
             samples.append(Sample(place.signal, kind, place.engine, place.model, true_value, place.label))
         elif place.part == "bucket":
             buckets[place.signal, place.engine, place.model, place.label][place.edge] = value
         else:
             sums[place.signal, place.engine, place.model, place.label] = value
-    return _name_models(samples), tuple(_histograms(buckets, sums)), start
+    histograms = tuple(_histograms(buckets, sums))
+    return _name_models(samples), histograms, start, len(buckets) - len(histograms)
 
 
 def _name_models(samples: list[Sample]) -> tuple[Sample, ...]:
@@ -192,18 +186,19 @@ def _histograms(
     for key, by_edge in buckets.items():
         edges = tuple(sorted(by_edge))
         counts = tuple(by_edge[edge] for edge in edges)
-        if edges[-1] != math.inf or any(b < a for a, b in pairwise(counts)):
-            continue  # without +Inf, or falling: no histogram
+        if edges[-1] != math.inf or counts[0] < 0 or any(b < a for a, b in pairwise(counts)):
+            continue  # without +Inf, negative or falling: no histogram
         signal, engine, model, label = key
         found.append(HistogramSample(signal, engine, model, edges, counts, sums.get(key), label))
     return found
 
 
-def _warnings(page: PageValues[Place]) -> tuple[PageWarning, ...]:
+def _warnings(page: PageValues[Place], odd_histograms: int) -> tuple[PageWarning, ...]:
     told = (
         ("malformed", page.malformed, "lines could not be read"),
         ("not_finite", page.not_finite, "values were NaN or infinite and count as unknown"),
         ("duplicates", page.duplicates, "series were given twice; the first counts"),
         ("dropped_series", page.dropped_series, "series were beyond the limit and not read"),
+        ("odd_histograms", odd_histograms, "histograms lack their +Inf bucket or fall; they count as unknown"),
     )
     return tuple(PageWarning(code, f"{count} {words}") for code, count, words in told if count)

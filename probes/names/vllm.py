@@ -55,14 +55,15 @@ NAMES = (
     Name(
         "prefix_cache_queried_tokens_total",
         "counter",
-        ("prefix_cache_queries_total",),
+        ("prefix_cache_queries_total", "gpu_prefix_cache_queries_total"),
         "tokens",
         "Prompt tokens looked up in the prefix cache.",
+        "Under its old name (0.8 to 0.10) some versions count blocks: only the ratio of hits to queries holds.",
     ),
     Name(
         "prefix_cache_hit_tokens_total",
         "counter",
-        ("prefix_cache_hits_total",),
+        ("prefix_cache_hits_total", "gpu_prefix_cache_hits_total"),
         "tokens",
         "Prompt tokens found in the prefix cache.",
     ),

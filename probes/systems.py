@@ -1,0 +1,22 @@
+"""Which system wrote a metrics page, from the names on it."""
+
+from typing import Final
+
+# The first row with a name on the page decides. A Dynamo worker passes vLLM's series through, so it comes before vLLM;
+# vllm_router's names begin like vLLM's under the prefix `vllm_`, so it does too. vLLM can carry LMCache's.
+TELLING: Final = (
+    ("vllm_router", ("vllm_router_",)),
+    ("dynamo_frontend", ("dynamo_frontend_",)),
+    ("dynamo_worker", ("dynamo_component_", "dynamo_work_handler_")),
+    ("vllm", ("vllm:", "ray_vllm:", "kserve_vllm:", "vllm_")),
+    ("lmcache", ("lmcache_mp_", "lmcache:")),
+    ("mooncake", ("master_", "mooncake_")),
+    ("llm_d_epp", ("llm_d_", "inference_objective_", "inference_extension_", "inference_model_")),
+    ("dcgm", ("DCGM_",)),
+)
+
+
+def detect_system(text: str) -> str | None:
+    """The system, or None when no name on the page tells it."""
+    firsts = {line.lstrip()[:24] for line in text.split("\n") if line and line.lstrip()[:1] != "#"}
+    return next((system for system, names in TELLING if any(first.startswith(names) for first in firsts)), None)
