@@ -9,9 +9,10 @@ from http import HTTPStatus
 from aiohttp import web
 
 from agent.outputs.jsonable import probe_json, signals_json, snapshot_json
-from agent.view import View
+from agent.view import SignalsView, View
 from agent.web.guard import dumps, refusal
 from agent.web.history import History
+from agent.web.memo import SignalsMemo
 from agent.web.verdict import has_ticked, verdict
 
 WINDOWS_SECONDS = (60, 300, 3600)
@@ -20,6 +21,7 @@ DEFAULT_WINDOW_SECONDS = 300
 
 def routes(view: View, history: History, note: str | None) -> list[web.RouteDef]:
     """All of /api/v1."""
+    memo = SignalsMemo(view)
 
     async def status(_request: web.Request) -> web.Response:
         return _json(_status(view, note))
@@ -33,7 +35,7 @@ def routes(view: View, history: History, note: str | None) -> list[web.RouteDef]
                 request.path,
                 "Write one of 60, 300, 3600.",
             )
-        return _json(_signals(view, window_seconds))
+        return _json({"at": _at(view), **_signals(memo.signals(window_seconds))})
 
     async def probes(_request: web.Request) -> web.Response:
         return _json({"at": _at(view), "probes": [probe_json(probe) for probe in view.recent_probes()]})
@@ -74,10 +76,8 @@ def _status(view: View, note: str | None) -> dict[str, object]:
     }
 
 
-def _signals(view: View, window_seconds: float) -> dict[str, object]:
-    seen = view.signals(window_seconds)
+def _signals(seen: SignalsView) -> dict[str, object]:
     return {
-        "at": _at(view),
         "window_seconds": seen.window_seconds,
         "targets": {name: {"signals": signals_json(signals)} for name, signals in seen.targets.items()},
         "total": {"signals": signals_json(seen.total)},

@@ -45,7 +45,7 @@ def verdict(snapshot: Snapshot, now_seconds: float) -> Verdict:
     )
     if not sentences:
         return Verdict("good", _all_kept(snapshot), ())
-    if kept := sum(status.state == "ok" for status in snapshot.slos):
+    if kept := sum(status.state == "ok" and not is_overspent(status) for status in snapshot.slos):
         sentences.append(Sentence("good", f"{words.count(kept, 'other SLO')} {'is' if kept == 1 else 'are'} kept"))
     first, *others = sentences
     return Verdict(first.level, first.text, tuple(said.text for said in others))
@@ -94,11 +94,23 @@ def _told(slos: set[str], alerts: tuple[Alert, ...], now_seconds: float) -> str:
     return ""
 
 
+def is_overspent(status: SloStatus) -> bool:
+    """More events were bad than the budget of those counted so far allows, though nothing burns now."""
+    left = status.budget.remaining_ratio
+    return status.state == "ok" and left is not None and left < 0
+
+
 def _exhausted(snapshot: Snapshot) -> Iterator[Sentence]:
     names = [status.slo.name for status in snapshot.slos if status.state == "exhausted"]
     if names:
         has_or_have = "has" if len(names) == 1 else "have"
         yield Sentence("bad", f"{words.listing(names)} {has_or_have} spent the whole error budget of the period")
+    over = [status.slo.name for status in snapshot.slos if is_overspent(status)]
+    if over:
+        has_or_have = "has" if len(over) == 1 else "have"
+        yield Sentence(
+            "watch", f"{words.listing(over)} {has_or_have} overspent the error budget so far; it burns no more"
+        )
 
 
 def _targets(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:

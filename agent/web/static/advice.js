@@ -14,16 +14,16 @@ const VERDICTS = {
 
 /** Newest first; the latest few open, older ones folded. */
 export function adviceList(recommendations, now) {
-  if (!recommendations.length) return [el("p.empty", {}, "No change is recommended.")];
   const sorted = [...recommendations].sort((a, b) => b.at - a.at);
   const isPast = (advice) => advice.verdict !== null;
+  const open = sorted.filter((advice) => !isPast(advice));
   const past = sorted.filter(isPast).slice(0, MOST_PAST);
   return [
-    sorted.filter((advice) => !isPast(advice)).map((advice) => card(advice, now)),
+    open.length ? open.map((advice) => card(advice, now)) : el("p.empty", {}, "No change is recommended."),
     past.length > 0 &&
       el(
         "details.over",
-        { "data-key": "past", open: past.length === sorted.length },
+        { "data-key": "past" },
         el("summary", {}, `${past.length} earlier, with ${past.length === 1 ? "its verdict" : "their verdicts"}`),
         past.map((advice) => card(advice, now)),
       ),

@@ -11,12 +11,22 @@ const FAILURES = 10;
 /** `probes` newest first. */
 export function canaryParts(probes, now) {
   if (!probes.length) return [el("p.empty", {}, "No canary has run yet.")];
-  const failures = probes.filter((probe) => probe.outcome !== "ok").slice(0, FAILURES);
+  const failures = probes.filter(failed).slice(0, FAILURES);
   return [
     el("div.card", { "data-key": "strips" }, strips(probes, now), el("h3", {}, "Latest"), table(probes.slice(0, LATEST), now)),
     failures.length > 0 &&
       el("div.card", { "data-key": "failures" }, el("h3", {}, "Failures, kept longer"), table(failures, now)),
+    el("p.fine", {}, notRun(probes)),
   ];
+}
+
+const wasNotRun = (probe) => /^(missed|skipped_|cancelled)/.test(probe.outcome);
+const failed = (probe) => probe.outcome !== "ok" && !wasNotRun(probe);
+
+function notRun(probes) {
+  const idle = probes.filter(wasNotRun);
+  const reasons = [...new Set(idle.map((probe) => [probe.outcome, probe.detail].filter(Boolean).join(": ")))];
+  return idle.length ? `${idle.length} of the last ${probes.length} were not run (${reasons.slice(0, 3).join("; ")}).` : "";
 }
 
 function strips(probes, now) {
@@ -62,7 +72,7 @@ function table(probes, now) {
 function row(probe, now) {
   const ok = probe.outcome === "ok";
   const unsure = isKnown(probe.timing_error_seconds) ? { title: `exact to ${seconds(probe.timing_error_seconds)}` } : {};
-  const outcome = ok ? "ok" : [el("strong.bad-text", {}, probe.outcome), probe.detail ? el("span.bounds", {}, probe.detail) : ""];
+  const outcome = ok ? "ok" : [el(failed(probe) ? "strong.bad-text" : "span.muted", {}, probe.outcome), probe.detail ? el("span.bounds", {}, probe.detail) : ""];
   const tokens = [probe.output_tokens, probe.cached_tokens].map((count) => (isKnown(count) ? number(count) : UNKNOWN));
   return el(
     "tr",

@@ -64,12 +64,13 @@ export function burnGauge(rate, limit) {
 /** Canaries of one target over time: the higher the bar the longer its TTFT; a failure fills the height. */
 export function strip(probes, from, to, topSeconds, title) {
   const x = (at) => ((at - from) / Math.max(to - from, 1)) * 294;
+  const width = Math.min(Math.max(180 / probes.length, 1), 4);
   const bars = probes.map((probe) => {
     const ok = probe.outcome === "ok";
     const idle = /^(missed|skipped_|cancelled)/.test(probe.outcome);
     const height = ok ? Math.max((probe.ttft_seconds / topSeconds) * 36, 2) : 40;
     const kind = ok ? "calm" : idle ? "idle" : "bad";
-    return svg(`rect.canary.${kind}`, { x: x(probe.at), y: 40 - height, width: 4, height }, svg("title", {}, title(probe)));
+    return svg(`rect.canary.${kind}`, { x: x(probe.at), y: 40 - height, width, height }, svg("title", {}, title(probe)));
   });
   const failed = probes.filter((probe) => probe.outcome !== "ok").length;
   const label = `${probes.length} canaries, ${failed} of them not ok`;

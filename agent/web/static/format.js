@@ -44,7 +44,7 @@ function two(value, big, bigName, small, smallName) {
 }
 
 export const percent = (ratio) => (isKnown(ratio) ? unit(Number((ratio * 100).toPrecision(4)), "%") : UNKNOWN);
-export const times = (rate) => (isKnown(rate) ? `${rate >= 10 ? rate.toFixed(1) : number(rate)}x` : UNKNOWN);
+export const times = (rate) => (isKnown(rate) ? `${rate === 0 ? 0 : rate.toFixed(rate < 1 ? 2 : 1)}x` : UNKNOWN);
 export const perSecond = (value) => (isKnown(value) ? unit(value, "/s") : UNKNOWN);
 export const dollarsPerHour = (value) => (isKnown(value) ? `$${value.toFixed(2)}${NARROW}/h` : UNKNOWN);
 

@@ -41,7 +41,8 @@ export function sloCards(slos, now) {
 }
 
 function card(slo, now) {
-  const [level, word] = STATES[slo.state] ?? ["unknown", slo.state];
+  const isOver = slo.state === "ok" && slo.budget.remaining_ratio < 0; // null is not below 0
+  const [level, word] = isOver ? ["watch", "overspent so far"] : (STATES[slo.state] ?? ["unknown", slo.state]);
   return el(
     `article.card.slo.${level}`,
     { "data-key": slo.name },
@@ -69,7 +70,7 @@ function budget(slo, level) {
   const left = !isKnown(remaining)
     ? soft(UNKNOWN)
     : remaining < 0
-      ? `overspent by ${percent(-remaining)}`
+      ? `overspent${remaining < -1 ? `: ${times(1 - remaining)} the budget` : ` by ${percent(-remaining)}`}`
       : `${percent(remaining)} left`;
   const tone = level === "bad" ? "bad" : isKnown(remaining) && remaining < 0.25 ? "watch" : "good";
   const unsure = counts.undecided ? [", ", number(counts.undecided), " ", term("undecided"), ` (count as ${slo.undecided})`] : [];
@@ -115,7 +116,7 @@ function pairRow(burn) {
     burn.is_burning ? "tr.burning" : "tr",
     {},
     el("td", {}, line(burn.short_seconds, burn.short_rate), line(burn.long_seconds, burn.long_rate)),
-    el("td.num", {}, times(burn.factor)),
+    el("td.num", {}, `${number(burn.factor)}x`),
     el("td.reason", {}, burn.is_burning ? `burning, ${tells}` : reasonOf(burn)),
   );
 }

@@ -118,6 +118,17 @@ async def test_signals_carry_bounds_and_units_and_unknown_is_called_unknown(serv
     assert "every figure is unknown" in await page.text("[data-key='target lmcache-0']")
 
 
+async def test_canaries_that_failed_are_kept_apart_from_those_that_did_not_run(serve: Serve, page: Page) -> None:
+    await opened(serve, page, fake_view.burning())
+    failures = await page.text("#canaries [data-key=failures]")
+    assert "first_token_timeout" in failures
+    assert "HTTP 503: overloaded" in failures
+    assert "missed" not in failures
+    assert "1 of the last 40 were not run (missed: the last run had not ended)." in await page.text("#canaries")
+    assert await page.ask("document.querySelectorAll('#canaries rect.canary').length") == 40
+    assert await page.ask("document.querySelectorAll('#canaries rect.canary.bad').length") == 4
+
+
 async def test_nothing_unknown_leaks_as_a_programmers_word(serve: Serve, page: Page) -> None:
     for view in (fake_view.burning(), fake_view.starting()):
         await opened(serve, page, view)

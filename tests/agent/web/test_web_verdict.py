@@ -12,6 +12,7 @@ from agent.web.verdict import verdict
 
 UP = targets()[0]
 BURNING, KEPT, IDLE, EARLY, BLIND, SPENT = slos()
+OVER = replace(KEPT, budget=replace(KEPT.budget, remaining_ratio=-13.7, coverage_ratio=0.002))
 
 
 def world(
@@ -35,6 +36,11 @@ def world(
         (world(slos=()), "good", "No SLOs are configured; 1 target watched"),
         (world(slos=(BURNING,)), "bad", "1 SLO is burning its budget: chat-ttft, 15x"),
         (world(slos=(SPENT,)), "bad", "summaries-e2e has spent the whole error budget of the period"),
+        (
+            world(slos=(OVER, KEPT)),
+            "watch",
+            "chat-availability has overspent the error budget so far; it burns no more",
+        ),
         (world(slos=(BLIND,)), "unknown", "No data to judge search-ttft"),
         (world(slos=(EARLY,)), "unknown", "Not enough data yet to judge batch-e2e"),
         (world(targets=(targets()[1],)), "bad", "vllm-1 is stuck: it answers, but makes no progress"),
