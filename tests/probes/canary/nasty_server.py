@@ -29,6 +29,7 @@ class NastyServer:
     sent_bytes: int = 0
     connections: int = 0
     port: int = 0
+    hung_up: asyncio.Event = field(default_factory=asyncio.Event)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def body(self, number: int = -1) -> dict[str, Any]:
@@ -62,6 +63,7 @@ class NastyServer:
                     await self._send(writer, last)
             elif step == HANG:
                 await reader.read()
+                self.hung_up.set()
             elif step == RESET:
                 linger = struct.pack("ii", 1, 0)
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

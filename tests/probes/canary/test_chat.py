@@ -1,5 +1,6 @@
 """The chat canary: what it sends, what it learns, what it finds out by itself."""
 
+import asyncio
 import re
 import time
 from dataclasses import replace
@@ -174,6 +175,18 @@ async def test_timers_run_on_the_injected_clock() -> None:
         result = await run_probe(task, clock)
     assert result.outcome == "stall_timeout"
     assert clock.monotonic_seconds() - started_at >= 5.0
+
+
+async def test_75_a_cancelled_probe_hangs_up() -> None:
+    """The server sees the end of the connection, and can stop generating."""
+    sent = asyncio.Event()
+    async with nasty_server((head(), token(1), sent.set, HANG)) as server:
+        running = asyncio.create_task(run_probe(replace(TASK, url=f"http://127.0.0.1:{server.port}"), SystemClock()))
+        await sent.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await asyncio.wait_for(server.hung_up.wait(), 5.0)
 
 
 async def test_a_lagging_client_is_told() -> None:

@@ -177,6 +177,7 @@ ROWS = [
     Row("47 Content-Length too long", (cut(ALL, len(ALL) + 100),), "ok", ["lingering"]),
     Row("47 Content-Length too long, cut", (cut(ROLE + token(1), 9999),), "truncated"),
     Row("47 Content-Length too short", (cut(ROLE + token(1) + FINISH, len(ROLE) + 20),), "protocol"),
+    Row("47 Content-Length too short, rest later", (cut(ROLE + token(1)[:-20], len(ROLE + token(1)) - 20), 0.02, ALL), "protocol"),
     Row("48 held open after the end", (*GOOD, HANG), "ok", ["lingering"]),
     Row("48 held open without DONE", (*GOOD[:-1], HANG), "ok", ["lingering", "done_missing"], short=["stall"]),
     Row("49 data after DONE", (*GOOD, token(5)), "ok", ["data_after_done"]),

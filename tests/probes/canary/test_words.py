@@ -28,6 +28,7 @@ OK = ProbeResult(
     [
         ("key tok-1 is wrong", "key [redacted] is wrong"),
         ('a "quoted\\"key" is wrong', 'a "[redacted]" is wrong'),
+        ("schl\\u00fcssel or schl\u00fcssel", "[redacted] or [redacted]"),
         ("Authorization: Bearer abc.def", "Authorization: [redacted]"),
         ("bearer xyz, he said", "[redacted], he said"),
         ("use sk-abcdefgh12", "use [redacted]"),
@@ -37,7 +38,7 @@ OK = ProbeResult(
     ],
 )
 def test_redaction(text: str, said: str) -> None:
-    assert redact(text, ["tok-1", 'quoted"key', None, ""]) == said
+    assert redact(text, ["tok-1", 'quoted"key', "schl\u00fcssel", None, ""]) == said
 
 
 def test_a_secret_at_the_cut_leaves_no_half() -> None:
