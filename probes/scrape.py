@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError
 
+from probes.canary.redaction import redact
 from probes.clock import Clock
 from probes.page import System, SystemPage
 from probes.sample import PageWarning, Reading
-
-HEAD_BYTES = 200  # of a wrong answer, shown to people
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,30 +81,42 @@ async def fetch_page(session: aiohttp.ClientSession, target: PageTarget, clock: 
         return Page(*_outcome(error))
 
 
+# The first row whose error it is; the words are ours and never the server's, which may hold a secret.
+_OUTCOMES: tuple[tuple[type[Exception], str, str], ...] = (
+    (aiohttp.ClientConnectorDNSError, "dns_error", "the name cannot be resolved"),
+    (aiohttp.ClientConnectorCertificateError, "tls_error", "the certificate is not trusted"),
+    (aiohttp.ClientSSLError, "tls_error", "no TLS connection; does this port speak https?"),
+    (aiohttp.InvalidURL, "bad_address", "the address is no valid URL"),
+    (aiohttp.ClientPayloadError, "truncated", "the page ended before its announced length"),
+    (aiohttp.ServerDisconnectedError, "disconnected", "the server closed the connection without an answer"),
+    (ConnectionError, "disconnected", "the server closed the connection without an answer"),
+    (aiohttp.ClientResponseError, "not_http", "what answers there does not speak HTTP"),
+)
+
+
 def _outcome(error: Exception) -> tuple[str, str]:
     """The closed word for what went wrong, and the words for people."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "dns_error", "the name cannot be resolved"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "tls_error", "the certificate is not trusted"
-    if isinstance(error, aiohttp.ClientConnectorError):
+    if isinstance(error.__cause__, ContentEncodingError):
+        return "bad_encoding", "the page cannot be decompressed"
+    if type(error) is aiohttp.ClientConnectorError:
         is_refused = isinstance(error.os_error, ConnectionRefusedError)
         return "connect_refused" if is_refused else "connect_error", error.strerror or "no connection"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "truncated", "the page ended before its announced length"
-    return "protocol_error", type(error).__name__
+    known = next(((outcome, words) for kind, outcome, words in _OUTCOMES if isinstance(error, kind)), None)
+    return known or ("protocol_error", f"the look failed ({type(error).__name__})")
 
 
 async def _get(session: aiohttp.ClientSession, target: PageTarget) -> Page:
     async with session.get(target.url, headers=target.headers, allow_redirects=False) as answer:
-        raw, is_cut = await _read_bounded(answer.content, target.max_bytes)
-        text = raw.decode("utf-8", errors="replace")
         if answer.status != 200:
             return Page(f"status_{answer.status}", _status_words(answer.status))
+        raw, is_cut = await _read_bounded(answer.content, target.max_bytes)
+        text = raw.decode("utf-8", errors="replace")
         if "html" in answer.content_type or text.lstrip()[:1] == "<":
-            return Page("html", f"a web page, not metrics: {_head(text)}")
-    whole_lines = text[: text.rfind("\n") + 1]  # a last line without its end may be half a number
-    return Page("ok", "", whole_lines, is_cut)
+            return Page("html", f"a web page, not metrics: {redact(text, target.headers.values())}")
+        has_announced_end = "Content-Length" in answer.headers or "Transfer-Encoding" in answer.headers
+    if is_cut or not has_announced_end:
+        text = text[: text.rfind("\n") + 1]  # a last line without its end may be half a number
+    return Page("ok", "", text, is_cut)
 
 
 async def _read_bounded(content: aiohttp.StreamReader, max_bytes: int) -> tuple[bytes, bool]:
@@ -123,8 +135,6 @@ def _status_words(status: int) -> str:
         return f"HTTP {status}: the server wants a token; name it in the target's auth"
     if status == 404:
         return "HTTP 404: no page there; is metrics_path right?"
+    if 300 <= status < 400:
+        return f"HTTP {status}: a redirect is not followed; write the address it leads to"
     return f"HTTP {status}"
-
-
-def _head(text: str) -> str:
-    return " ".join(text[:HEAD_BYTES].split())

@@ -1,7 +1,7 @@
 """Targets from a file in Prometheus' file_sd format; read again when it changes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,19 +34,32 @@ class FileTargets:
                 self._found = _parse(self.path.read_text(encoding="utf-8"), self.path.suffix)
                 self._stamp = stamp
             self.trouble = ""
-        except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
-            self.trouble = f"{self.path}: {error}. The last good list ({len(self._found)} targets) stays in use."
+        except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
+            self.trouble = (
+                f"{self.path}: {_reason(error)}. The last good list ({len(self._found)} targets) stays in use."
+            )
         return self._found
+
+
+def _reason(error: Exception) -> str:
+    """In one line: YAML's own words have several."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _parse(text: str, suffix: str) -> tuple[Found, ...]:
     groups = json.loads(text) if suffix == ".json" else yaml.safe_load(text)
     if not isinstance(groups, list):
         raise TypeError("expected a list of {targets: [host:port], labels: {...}}")
-    found = []
-    for group in groups:
-        if not isinstance(group, dict) or not isinstance(group.get("targets"), list):
-            raise ValueError("a group lacks `targets: [host:port]`")
-        labels = {str(key): str(value) for key, value in (group.get("labels") or {}).items()}
-        found += [Found(str(address), labels) for address in group["targets"]]
-    return tuple(found)
+    return tuple(found for number, group in enumerate(groups) for found in _group(number, group))
+
+
+def _group(number: int, group: object) -> Iterator[Found]:
+    addresses, labels = (group.get("targets"), group.get("labels") or {}) if isinstance(group, dict) else (None, {})
+    if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
+        raise TypeError(f"group {number} lacks `targets: [host:port]`")
+    if not isinstance(labels, dict) or not all(isinstance(label, str | int | float) for label in labels.values()):
+        raise TypeError(f"the labels of group {number} are no mapping of names to words")
+    words = {str(key): str(value) for key, value in labels.items()}
+    return (Found(address, words) for address in addresses)
