@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import cos, inf, pi
 from random import Random
 
 _SLICE_SECONDS = 1.0  # the rate is taken as constant within a slice; every profile here changes far more slowly
@@ -39,17 +39,21 @@ class Ramp:
         return before[1]
 
 
+Cv = float | Callable[[float], float]
+"""A coefficient of variation, or one that changes with the seconds since the start."""
+
+
 class Arrivals:
     """Gaps of mean 1 and coefficient of variation `cv`, stretched by the rate: cv 1 is Poisson, larger is bursty.
 
     `rate` takes seconds since the start and gives requests per second; it may be replaced at any time.
     """
 
-    def __init__(self, rate: Callable[[float], float], rng: Random, start_seconds: float, *, cv: float = 1.0) -> None:
+    def __init__(self, rate: Callable[[float], float], rng: Random, start_seconds: float, *, cv: Cv = 1.0) -> None:
         self.rate = rate
         self._rng = rng
         self._start_seconds = start_seconds
-        self._shape = inf if cv == 0 else 1 / (cv * cv)
+        self._cv = cv
         self._at_seconds = start_seconds
         self._missing = self._gap()
 
@@ -67,6 +71,11 @@ class Arrivals:
                 self._at_seconds += slice_seconds
         return self._at_seconds if self._missing <= 0 else inf
 
+    @property
+    def latest_seconds(self) -> float:
+        """Up to when arrivals have been looked for."""
+        return self._at_seconds
+
     def rate_at(self, at_seconds: float) -> float:
         """Requests per second at a time."""
         return self.rate(at_seconds - self._start_seconds)
@@ -77,6 +86,24 @@ class Arrivals:
         return self._at_seconds
 
     def _gap(self) -> float:
-        if self._shape == inf:
+        cv = self._cv(self._at_seconds - self._start_seconds) if callable(self._cv) else self._cv
+        if cv == 0:
             return 1.0
-        return max(self._rng.gammavariate(self._shape, 1 / self._shape), 1e-9)
+        shape = 1 / (cv * cv)
+        return max(self._rng.gammavariate(shape, 1 / shape), 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Diurnal:
+    """A day that repeats: `low` to `high` requests per second, least at `trough_hour`, weekends a part of it."""
+
+    low: float
+    high: float
+    trough_hour: float = 4.0
+    weekend_ratio: float = 0.6
+
+    def __call__(self, seconds: float) -> float:
+        hour = seconds / 3600.0
+        wave = (1 - cos(2 * pi * (hour - self.trough_hour) / 24)) / 2
+        weekend = self.weekend_ratio if int(hour / 24) % 7 >= 5 else 1.0
+        return (self.low + (self.high - self.low) * wave) * weekend

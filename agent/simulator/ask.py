@@ -6,6 +6,8 @@ from typing import Literal
 
 State = Literal["arriving", "waiting", "loading", "running", "finished", "aborted", "failed"]
 FinishReason = Literal["length", "stop", "abort", "error"]
+Leg = Literal["whole", "prefill", "decode"]
+"""`prefill` computes the prompt and keeps its KV for the `decode` leg, which pulls it instead of computing."""
 ENDED: frozenset[State] = frozenset({"finished", "aborted", "failed"})
 
 
@@ -30,13 +32,15 @@ class Ask:
     patience_seconds: float | None = None
     conversation: int | None = None
     endpoint: str = "/v1/chat/completions"
+    leg: Leg = "whole"
 
 
 @dataclass(slots=True)
 class Sequence:
     """A request inside one engine. Stamps are in the fleet's time; None means: has not happened.
 
-    `resident_tokens` counts tokens whose KV is in the engine, `generated_tokens` those given out. `token_stamps`, where
+    `resident_tokens` counts tokens whose KV is in the engine, `generated_tokens` those given out, `found_blocks` the
+    leading blocks of the prompt that were known when it was first looked up. `token_stamps`, where
     it is a list, gets the time of every token.
     """
 
@@ -52,10 +56,13 @@ class Sequence:
     resident_tokens: int = 0
     held_blocks: int = 0
     shared_hashes: list[int] = field(default_factory=list)
+    found_blocks: int = 0
+    asked_kv_source: bool = False
     cached_tokens: int = 0
     external_tokens: int = 0
     preemptions: int = 0
     replica: str = ""
+    sent_at_seconds: float | None = None
     token_stamps: list[float] | None = None
     on_end: Callable[["Sequence"], None] | None = None
 
@@ -72,3 +79,12 @@ class Sequence:
     @property
     def has_ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def client_ttft_seconds(self) -> float | None:
+        """From the client's sending to the first token, over all legs; None when there was no token."""
+        if self.first_token_at_seconds is None:
+            return None
+        return self.first_token_at_seconds - (
+            self.arrived_at_seconds if self.sent_at_seconds is None else self.sent_at_seconds
+        )

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.errors import UsageError
 from agent.simulator.arrivals import Arrivals, Steps
 from agent.simulator.engine import EngineConfig
-from agent.simulator.fleet import Fleet
+from agent.simulator.fleet import Direct, Fleet
 from agent.simulator.plant import Plant
 from agent.simulator.router import LeastLoad
 from agent.simulator.scenarios import CHAT, SCENARIOS
@@ -63,7 +63,14 @@ def _fleet(args: argparse.Namespace, start_seconds: float) -> Fleet:
         arrivals = Arrivals(Steps(((0.0, args.rate),)), stream(args.seed, "arrivals"), start_seconds)
         workload = OpenLoop(arrivals, lambda _: CHAT, stream(args.seed, "prompts"))
     plant = Plant(EngineConfig(model=args.model))
-    return Fleet(plant.build, LeastLoad(), workload, start_seconds, count=args.replicas or 1, cold_start_seconds=110.0)
+    return Fleet(
+        plant.build,
+        Direct(LeastLoad()),
+        workload,
+        start_seconds,
+        counts={"aggregated": args.replicas or 1},
+        cold_start_seconds=110.0,
+    )
 
 
 def main() -> int:

@@ -92,6 +92,11 @@ class Engine:
             self._arriving.append(sequence)
         return sequence
 
+    def release(self, sequence: Sequence, now_seconds: float) -> None:
+        """The KV of a finished prefill leg has been pulled."""
+        self.advance(now_seconds)
+        self.pool.release(sequence)
+
     def abort(self, sequence: Sequence, now_seconds: float) -> None:
         """The client is gone. vLLM does not count such requests as finished."""
         if sequence.has_ended:
@@ -267,7 +272,7 @@ class Engine:
             self._finish(sequence, at_seconds)
 
     def _finish(self, sequence: Sequence, at_seconds: float) -> None:
-        self.scheduler.remove(sequence)
+        self.scheduler.remove(sequence, keep_blocks=sequence.ask.leg == "prefill")
         self.telemetry.finished(sequence, at_seconds)
         self._end(sequence, "finished", at_seconds)
 

@@ -1,8 +1,10 @@
-"""Replicas, a router and a workload, advanced together in virtual time. Pure: it is told the time, and never waits."""
+"""Replicas, a route to them and a workload, advanced together in virtual time. Pure: it is told the time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
+from typing import Protocol
 
 from agent.simulator.ask import Ask, Sequence
 from agent.simulator.engine import Engine
@@ -10,37 +12,82 @@ from agent.simulator.replica import Replica
 from agent.simulator.router import Router
 from agent.simulator.workload import Workload
 
-Builder = Callable[[int, float, float], Replica]
-"""Makes the replica with that index, created at, ready at (both seconds)."""
+Builder = Callable[[str, int, float, float], Replica]
+"""Makes the replica of that role and index, created at, ready at (both seconds)."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request as its client sees it; `sequence` is the leg it is on now, None before it has reached an engine."""
+
+    ask: Ask
+    sent_at_seconds: float
+    sequence: Sequence | None = None
+    engine: Engine | None = None
+
+    def hang_up(self, now_seconds: float) -> None:
+        """The client's patience is over: if there is no token by now, it goes."""
+        if self.engine is None or self.sequence is None:
+            return
+        self.engine.advance(now_seconds)
+        if self.sequence.first_token_at_seconds is None or self.sequence.ask.leg == "prefill":
+            self.engine.abort(self.sequence, now_seconds)
+
+
+class Route(Protocol):
+    """How a request goes through the fleet. `is_reactive` says that the end of one leg brings another."""
+
+    is_reactive: bool
+
+    def send(self, fleet: "Fleet", call: Call, now_seconds: float) -> None:
+        """Start the call on its way; `fleet.close` must hear of its end."""
+        ...
+
+
+class Direct:
+    """Every replica does the whole request; a router chooses one."""
+
+    is_reactive = False
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+
+    def send(self, fleet: "Fleet", call: Call, now_seconds: float) -> None:
+        fleet.place(call, call.ask, "aggregated", self.router, now_seconds, fleet.close)
 
 
 class Fleet:
-    """Everything behind one service. `on_end` hears of every request; `revision` rises when a replica comes or goes."""
+    """Everything behind one service. `on_end` hears of every request; `revision` rises when a replica comes or goes.
+
+    `counts` says how many replicas of which role there are at the beginning; the first role is the one `scale` means.
+    """
 
     def __init__(
         self,
         build: Builder,
-        router: Router,
+        route: Route,
         workload: Workload | None,
         start_seconds: float,
         *,
-        count: int,
+        counts: Mapping[str, int],
         cold_start_seconds: float,
         on_end: Callable[[Sequence], None] | None = None,
     ) -> None:
         self.now_seconds = start_seconds
-        self.router = router
+        self.build = build
+        self.route = route
         self.workload = workload
         self.replicas: list[Replica] = []
         self.cold_start_seconds = cold_start_seconds
         self.revision = 0
         self.refused = 0
-        self._build = build
+        self.main_role = next(iter(counts))
         self._on_end = on_end
         self._timers: list[tuple[float, int, Callable[[float], None]]] = []
         self._timer_ids = 0
-        for _ in range(count):
-            self._add(start_seconds, start_seconds)
+        for role, count in counts.items():
+            for _ in range(count):
+                self.add(role, start_seconds, start_seconds)
 
     @property
     def ready(self) -> list[Replica]:
@@ -57,44 +104,69 @@ class Fleet:
         self._timer_ids += 1
         heappush(self._timers, (at_seconds, self._timer_ids, act))
 
-    def scale(self, count: int, now_seconds: float) -> None:
-        """Have so many replicas: new ones come up after a cold start, surplus ones (newest first) drain."""
+    def scale(self, count: int, now_seconds: float, role: str | None = None) -> None:
+        """Have so many replicas of a role: new ones come up after a cold start, surplus ones (newest first) drain."""
         self.advance(now_seconds)
-        for _ in range(count - self.wanted):
-            self._add(now_seconds, now_seconds + self.cold_start_seconds)
-        living = [replica for replica in self.replicas if replica.phase in ("starting", "ready")]
-        for replica in living[count:][::-1] if count < len(living) else []:
-            self._retire(replica, now_seconds)
+        role = role or self.main_role
+        living = [each for each in self.replicas if each.role == role and each.phase in ("starting", "ready")]
+        for _ in range(count - len(living)):
+            self.add(role, now_seconds, now_seconds + self.cold_start_seconds)
+        for replica in reversed(living[count:]):
+            self.retire(replica, now_seconds)
 
-    def submit(self, ask: Ask, now_seconds: float, replica: Replica | None = None) -> Sequence:
-        """Send a request through the router, or to a given replica; with none ready it fails at once."""
-        ready = self.ready
-        if replica is None and not ready:
+    def submit(self, ask: Ask, now_seconds: float) -> Call:
+        """Send a client's request; with no replica ready it fails at once."""
+        call = Call(ask, now_seconds)
+        self.route.send(self, call, now_seconds)
+        if ask.patience_seconds is not None and call.sequence is not None and not call.sequence.has_ended:
+            self.at(now_seconds + ask.patience_seconds, call.hang_up)
+        return call
+
+    def place(
+        self,
+        call: Call,
+        ask: Ask,
+        role: str,
+        router: Router,
+        now_seconds: float,
+        then: Callable[[Sequence], None],
+    ) -> None:
+        """Put one leg of a call on a replica of that role; `then` hears of its end."""
+        able = [replica for replica in self.replicas if replica.phase == "ready" and replica.role == role]
+        if not able:
             self.refused += 1
             lost = Sequence(ask, now_seconds, state="failed", ended_at_seconds=now_seconds)
-            self._ended(lost)
-            return lost
-        if replica is None:
-            if self.router.reads_load:
-                for each in ready:
-                    each.engine.advance(now_seconds)
-            replica = self.router.choose(ready, ask)
-        engine = replica.engine
-        engine.advance(now_seconds)
-        sequence = engine.submit(ask, now_seconds)
+            lost.sent_at_seconds = call.sent_at_seconds
+            call.sequence = lost
+            then(lost)
+            return
+        if router.reads_load:
+            for each in able:
+                each.engine.advance(now_seconds)
+        replica = router.choose(able, ask)
+        replica.engine.advance(now_seconds)
+        sequence = replica.engine.submit(ask, now_seconds)
         sequence.replica = replica.name
-        counted = replica
+        sequence.sent_at_seconds = call.sent_at_seconds
+        call.sequence, call.engine = sequence, replica.engine
 
         def end(it: Sequence) -> None:
-            counted.http.count(ask.endpoint, 200, (it.ended_at_seconds or now_seconds) - now_seconds, now_seconds)
-            self._ended(it)
+            ended = now_seconds if it.ended_at_seconds is None else it.ended_at_seconds
+            replica.http.count(ask.endpoint, 200, ended - now_seconds, ended)
+            then(it)
 
         sequence.on_end = end
         if sequence.has_ended:
             end(sequence)
-        elif ask.patience_seconds is not None:
-            self.at(now_seconds + ask.patience_seconds, lambda at: _hang_up(engine, sequence, at))
-        return sequence
+
+    def close(self, sequence: Sequence) -> None:
+        """A call is over, in whatever way."""
+        if self.workload is not None:
+            self.workload.ended(
+                sequence, self.now_seconds if sequence.ended_at_seconds is None else sequence.ended_at_seconds
+            )
+        if self._on_end is not None:
+            self._on_end(sequence)
 
     def advance(self, until_seconds: float) -> None:
         """Let everything happen that happens by then."""
@@ -122,22 +194,11 @@ class Fleet:
         for replica in self.replicas:
             replica.engine.advance(until_seconds)
 
-    def _boundary_seconds(self) -> float:
-        """When an engine may end a request, where that can bring another one."""
-        if self.workload is None or not self.workload.is_reactive:
-            return inf
-        return min((replica.engine.next_boundary_seconds() for replica in self.replicas), default=inf)
-
-    def _ended(self, sequence: Sequence) -> None:
-        if self.workload is not None:
-            self.workload.ended(sequence, sequence.ended_at_seconds or self.now_seconds)
-        if self._on_end is not None:
-            self._on_end(sequence)
-
-    def _add(self, created_at_seconds: float, ready_at_seconds: float) -> None:
+    def add(self, role: str, created_at_seconds: float, ready_at_seconds: float) -> Replica:
+        """One more replica, at the lowest free place; it takes requests from `ready_at_seconds` on."""
         taken = {replica.index for replica in self.replicas}
         index = next(index for index in range(len(taken) + 1) if index not in taken)
-        replica = self._build(index, created_at_seconds, ready_at_seconds)
+        replica = self.build(role, index, created_at_seconds, ready_at_seconds)
         self.replicas.append(replica)
 
         def come_up(_: float) -> None:
@@ -149,11 +210,14 @@ class Fleet:
             come_up(created_at_seconds)
         else:
             self.at(ready_at_seconds, come_up)
+        return replica
 
-    def _retire(self, replica: Replica, now_seconds: float) -> None:
+    def retire(self, replica: Replica, now_seconds: float) -> None:
+        """Take no more requests; go when those under way are done."""
         self.revision += 1
+        replica.engine.advance(now_seconds)
         if replica.phase == "starting" or not replica.engine.unfinished:
-            self._remove(replica)
+            self.remove(replica)
             return
         replica.phase = "draining"
 
@@ -162,17 +226,19 @@ class Fleet:
             if replica.engine.unfinished:
                 self.at(at_seconds + 1.0, look)
             else:
-                self._remove(replica)
+                self.remove(replica)
 
         self.at(now_seconds + 1.0, look)
 
-    def _remove(self, replica: Replica) -> None:
+    def remove(self, replica: Replica) -> None:
+        """It is gone, with whatever it had."""
         replica.phase = "gone"
-        self.replicas.remove(replica)
+        if replica in self.replicas:
+            self.replicas.remove(replica)
         self.revision += 1
 
-
-def _hang_up(engine: Engine, sequence: Sequence, at_seconds: float) -> None:
-    engine.advance(at_seconds)
-    if sequence.first_token_at_seconds is None:
-        engine.abort(sequence, at_seconds)
+    def _boundary_seconds(self) -> float:
+        """When an engine may end a leg, where that can bring another one."""
+        if not self.route.is_reactive and (self.workload is None or not self.workload.is_reactive):
+            return inf
+        return min((replica.engine.next_boundary_seconds() for replica in self.replicas), default=inf)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from agent.simulator.catalogue import histogram_edges
 from agent.simulator.engine import Engine, EngineConfig
 from agent.simulator.http_counts import HttpCounts
+from agent.simulator.kv_source import KvSource
 from agent.simulator.page import VllmPage
 from agent.simulator.replica import Replica
 from agent.simulator.step_time import LinearStepTime, StepTime
@@ -29,19 +30,29 @@ class Plant:
     edges: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def build(
-        self, index: int, created_at_seconds: float, ready_at_seconds: float, *, gaps: GapLog | None = None
+        self,
+        role: str,
+        index: int,
+        created_at_seconds: float,
+        ready_at_seconds: float,
+        *,
+        gaps: GapLog | None = None,
+        connector: Callable[[Telemetry], KvSource] | None = None,
+        groups: tuple[str, ...] = (),
     ) -> Replica:
         """One replica of this kind. The law is made with the index as its seed, so that noise differs between them."""
-        telemetry = Telemetry(histogram_edges(self.config.max_model_len, (), self.edges), gaps=gaps)
-        engine = Engine(self.config, self.law(index), telemetry)
+        telemetry = Telemetry(histogram_edges(self.config.max_model_len, groups, self.edges), gaps=gaps)
+        source = connector(telemetry) if connector else None
+        engine = Engine(self.config, self.law(index), telemetry, kv_source=source)
         http = HttpCounts()
         return Replica(
             index,
             f"sim-{index}",
             engine,
-            VllmPage(engine, http, created_at_seconds),
+            VllmPage(engine, http, created_at_seconds, groups=groups),
             http,
             created_at_seconds,
             ready_at_seconds,
+            role,
             gpu_type=self.gpu_type,
         )

@@ -6,7 +6,7 @@ from random import Random
 
 from agent.simulator.arrivals import Arrivals, Steps
 from agent.simulator.ask import Sequence
-from agent.simulator.fleet import Fleet
+from agent.simulator.fleet import Direct, Fleet
 from agent.simulator.lengths import LogNormal
 from agent.simulator.plant import Plant
 from agent.simulator.router import LeastLoad, Router
@@ -46,10 +46,10 @@ class Scenario:
         workload = OpenLoop(arrivals, lambda at: self.prompts(at - start_seconds), stream(seed, "prompts"))
         return Fleet(
             plant.build,
-            self.router(stream(seed, "router")),
+            Direct(self.router(stream(seed, "router"))),
             workload,
             start_seconds,
-            count=self.replicas if replicas is None else replicas,
+            counts={"aggregated": self.replicas if replicas is None else replicas},
             cold_start_seconds=self.cold_start_seconds,
             on_end=on_end,
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agent.simulator.ask import Sequence
 from agent.simulator.blocks import BlockPool
-from agent.simulator.kv_source import KvSource
+from agent.simulator.kv_source import KvSource, Load
 from agent.simulator.telemetry import Telemetry
 
 
@@ -54,15 +54,16 @@ class Scheduler:
             self.waiting.insert(0, entry[1])
         return bool(loaded)
 
-    def remove(self, sequence: Sequence) -> None:
-        """Take a request out, wherever it is, and free its blocks."""
+    def remove(self, sequence: Sequence, *, keep_blocks: bool = False) -> None:
+        """Take a request out, wherever it is, and free its blocks unless someone is still to pull them."""
         if sequence.state == "running":
             self.running = [other for other in self.running if other is not sequence]
         elif sequence.state == "waiting":
             self.waiting = [other for other in self.waiting if other is not sequence]
         else:
             self.loading = [entry for entry in self.loading if entry[1] is not sequence]
-        self.pool.release(sequence)
+        if not keep_blocks:
+            self.pool.release(sequence)
 
     def everyone(self) -> Iterator[Sequence]:
         yield from self.running
@@ -120,14 +121,25 @@ class Scheduler:
     def _admit(self, sequence: Sequence, budget: int, now_seconds: float) -> tuple[int | None, float]:
         """Tokens of its first chunk (None: no room, 0: its KV comes in), and seconds the step stands still."""
         if sequence.held_blocks == 0:
-            hits = min(self.pool.hit_blocks(sequence.ask.block_hashes), self._reusable_blocks(sequence))
+            found = self.pool.hit_blocks(sequence.ask.block_hashes)
+            hits = min(found, self._reusable_blocks(sequence))
+            if sequence.scheduled_at_seconds is None:
+                sequence.found_blocks = found
             local_tokens = hits * self.pool.block_tokens
             source = self.kv_source
-            load = source.load(sequence, local_tokens, now_seconds) if source and not sequence.preemptions else None
+            if source is not None and not sequence.asked_kv_source:
+                if self.pool.free_blocks < self.pool.blocks_for(sequence.ask.prompt_tokens):
+                    return None, 0.0
+                sequence.asked_kv_source = True
+                load = source.load(sequence, local_tokens, now_seconds)
+                if load is not None:
+                    self.pool.reuse(sequence, hits)
+                    self._start_load(sequence, local_tokens, load)
+                    return 0, load.post_seconds
             self.pool.reuse(sequence, hits)
-            if load is not None:
-                return self._start_load(sequence, local_tokens, load.tokens, load.ready_at_seconds, load.post_seconds)
             sequence.resident_tokens = local_tokens
+            if sequence.scheduled_at_seconds is None:
+                sequence.cached_tokens = local_tokens
         tokens = min(sequence.known_tokens - sequence.resident_tokens, budget)
         if not self.pool.grow(sequence, sequence.resident_tokens + tokens):
             if sequence.external_tokens == 0 or sequence.preemptions:
@@ -139,22 +151,18 @@ class Scheduler:
         sequence.state = "running"
         if sequence.scheduled_at_seconds is None:
             sequence.scheduled_at_seconds = now_seconds
-            sequence.cached_tokens = sequence.resident_tokens - sequence.external_tokens
             self.telemetry.admitted(sequence, asked_external=self.kv_source is not None)
         return tokens, 0.0
 
-    def _start_load(
-        self, sequence: Sequence, local_tokens: int, tokens: int, ready_at_seconds: float, post_seconds: float
-    ) -> tuple[int | None, float]:
-        if not self.pool.grow(sequence, local_tokens + tokens):
-            self.pool.release(sequence)
-            return None, 0.0
-        sequence.external_tokens = tokens
-        sequence.resident_tokens = local_tokens + tokens
+    def _start_load(self, sequence: Sequence, local_tokens: int, load: Load) -> None:
+        """Hold room for what is coming; there was room for the whole prompt."""
+        self.pool.grow(sequence, local_tokens + load.tokens)
+        sequence.cached_tokens = local_tokens
+        sequence.external_tokens = load.tokens
+        sequence.resident_tokens = min(local_tokens + load.tokens, sequence.known_tokens - 1)
         sequence.state = "loading"
         self.waiting.pop(0)
-        self.loading.append((ready_at_seconds, sequence))
-        return 0, post_seconds
+        self.loading.append((load.ready_at_seconds, sequence))
 
     def _reusable_blocks(self, sequence: Sequence) -> int:
         """At least one token must be computed to have an answer, so a full hit gives its last block back."""

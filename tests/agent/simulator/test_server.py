@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from agent.simulator.fleet import Fleet
+from agent.simulator.fleet import Direct, Fleet
 from agent.simulator.plant import Plant
 from agent.simulator.router import LeastLoad
 from agent.simulator.server import SimulatorServer
@@ -27,7 +27,9 @@ def _free_ports() -> int:
 @pytest.fixture
 async def base(tmp_path: Path) -> AsyncIterator[str]:
     clock = SystemClock()
-    fleet = Fleet(Plant().build, LeastLoad(), None, clock.now_seconds(), count=1, cold_start_seconds=0.3)
+    fleet = Fleet(
+        Plant().build, Direct(LeastLoad()), None, clock.now_seconds(), counts={"aggregated": 1}, cold_start_seconds=0.3
+    )
     port = _free_ports()
     server = SimulatorServer(fleet, clock, "127.0.0.1", port, file_sd_path=tmp_path / "sd.json")
     task = asyncio.create_task(server.run())
