@@ -13,12 +13,15 @@ const LATENCIES = [
 ];
 const QUANTILES = ["p50", "p90", "p95", "p99"];
 const NOTHING = "Nothing was read in this window: every figure is unknown.";
+const URGENCY = ["down", "stuck", "stale", "unknown", "up"];
 const HEALTH = { up: "good", stale: "watch", down: "bad", stuck: "bad", unknown: "unknown" };
 
-/** All targets together where there are several, then each; a healthy one among many is folded. */
+/** All targets together where there are several, then each, the sick ones first; a healthy one among many is folded. */
 export function signalBlocks(signals, targets, now) {
   const known = new Map(Object.entries(signals.targets));
-  const names = [...new Set([...targets.map((target) => target.name), ...known.keys()])];
+  const rank = (target) => URGENCY.indexOf(target.health);
+  const sorted = [...targets].sort((a, b) => rank(a) - rank(b));
+  const names = [...new Set([...sorted.map((target) => target.name), ...known.keys()])];
   const fold = names.length > 4;
   const blocks = names.map((name) => {
     const target = targets.find((one) => one.name === name);
@@ -38,11 +41,19 @@ function block(name, target, signals, now, isOpen) {
       el("h3", {}, name),
       target && el(`span.pill.${HEALTH[target.health] ?? "unknown"}`, {}, target.health === "unknown" ? "never seen" : target.health),
       target && el("span.fine", {}, [target.model, target.role, target.source].filter(Boolean).join(", ")),
+      signals?.seconds > 0 && el("span.glance", {}, glance(signals)),
     ),
     target && el("p.fine", {}, seen(target, now)),
     target && Object.keys(target.labels).length > 0 && el("p", {}, Object.entries(target.labels).map(([k, v]) => el("span.chip", {}, `${k} ${v}`))),
     signals ? figures(signals) : el("p.empty", {}, NOTHING),
   );
+}
+
+/** What a folded target still tells. */
+function glance(signals) {
+  const wait = figure(signals.ttft_seconds?.p99, latency, seconds).text;
+  const queue = signals.requests_waiting ? number(signals.requests_waiting.last) : UNKNOWN;
+  return `TTFT p99 ${wait}, ${perSecond(signals.request_rate_per_second)}, ${queue} waiting`;
 }
 
 function seen(target, now) {

@@ -1,6 +1,7 @@
 """The page in a real browser: what a person reads there, that nothing breaks it, and that it fits its screen."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import fake_view
 import pytest
@@ -116,6 +117,27 @@ async def test_signals_carry_bounds_and_units_and_unknown_is_called_unknown(serv
     ttft_row = "document.querySelector(\"[data-key='target vllm-1'] tbody tr\").innerText"
     assert str(await page.ask(ttft_row)).split() == ["TTFT", "unknown", "unknown", "unknown", "unknown"]
     assert "every figure is unknown" in await page.text("[data-key='target lmcache-0']")
+
+
+async def test_of_many_targets_the_sick_stand_first_and_the_healthy_are_folded_to_a_line(
+    serve: Serve, page: Page
+) -> None:
+    view = fake_view.burning()
+    crowd = [replace(view.snapshot_now.targets[0], name=f"vllm-{number}") for number in range(10, 14)]
+    view.snapshot_now = replace(view.snapshot_now, targets=(*crowd, *view.snapshot_now.targets))
+    await opened(serve, page, view)
+    blocks = (
+        "[...document.querySelectorAll('#signals details')].map((d) => [d.querySelector('h3').textContent, d.open])"
+    )
+    shown = await page.ask(blocks)
+    assert shown == [
+        ["All targets", True],
+        ["vllm-1", True],
+        ["vllm-2", True],
+        ["lmcache-0", True],
+        *([f"vllm-{number}", False] for number in (10, 11, 12, 13, 0)),
+    ]
+    assert "TTFT p99 over 80 s, 17.4 /s, 127 waiting" in await page.text("[data-key='target vllm-0'] summary")
 
 
 async def test_canaries_that_failed_are_kept_apart_from_those_that_did_not_run(serve: Serve, page: Page) -> None:
