@@ -35,7 +35,7 @@ async def run_probe(task: ProbeTask, clock: Clock) -> ProbeResult:
 
 @dataclass(slots=True)
 class ChatProber:
-    """Sends chat canaries and remembers what it learnt about each target: its dialect and its model."""
+    """Sends chat canaries and remembers what it learnt about each server: its dialect and its model."""
 
     clock: Clock
     transport: Transport = field(default_factory=Transport)
@@ -57,30 +57,32 @@ class ChatProber:
         base = base_url(task.url)
         if base is None:
             return unrun(task, "invalid_url", at_seconds, "the URL must begin with http:// or https:// and name a host")
-        model = task.model or self._models.get(task.target)
+        model = task.model or self._models.get(base)
         if model is None:
             request = _request(task, f"{base}/v1/models", None, "", ends_at)
             model, fault = await first_model(request, self.transport, self.clock)
             if model is None:
                 detail = redact(f"/v1/models: {fault.detail}", (task.token, task.prompt))
                 return unrun(task, fault.outcome, at_seconds, detail)
-            self._models[task.target] = model
+            self._models[base] = model
         attempt = await self._attempt(task, base, model, ends_at)
-        if self._learns(task, attempt):
+        if self._learns(base, model, attempt):
             attempt = await self._attempt(task, base, model, ends_at)
             attempt.flags["dialect_learnt"] = None
-            self._learns(task, attempt)  # a second lesson is for the next canary: a failing server gets less load
+            self._learns(
+                base, model, attempt
+            )  # a second lesson is for the next canary: a failing server gets less load
         if attempt.fault is not None and attempt.fault.outcome == "model_not_found":
-            self._models.pop(task.target, None)
+            self._models.pop(base, None)
         return attempt.result(task, model, at_seconds)
 
-    def _learns(self, task: ProbeTask, attempt: "_Attempt") -> bool:
+    def _learns(self, base: str, model: str, attempt: "_Attempt") -> bool:
         fault = attempt.fault
-        return fault is not None and fault.outcome == "bad_request" and self.dialects.learn(task.target, fault)
+        return fault is not None and fault.outcome == "bad_request" and self.dialects.learn(base, model, fault)
 
     async def _attempt(self, task: ProbeTask, base: str, model: str, ends_at: float) -> "_Attempt":
         request_id = REQUEST_ID_PREFIX + secrets.token_hex(12)
-        body = spoken(chat_body(task, model), self.dialects.refused(task.target))
+        body = spoken(chat_body(task, model), self.dialects.refused(base, model))
         request = _request(task, f"{base}/v1/chat/completions", body, request_id, ends_at)
         answer = ChatAnswer(self.clock, self.lag, ChatStream(model), task.max_tokens, task.stall_timeout_seconds)
         self.lag.start()

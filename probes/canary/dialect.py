@@ -13,20 +13,20 @@ DROPPABLE: Final = ("continuous_usage_stats", "ignore_eos", "min_tokens", "strea
 
 @dataclass(slots=True)
 class Dialects:
-    """The fields each target has refused, for the life of the process."""
+    """The fields each server has refused for each model, for the life of the process."""
 
-    _refused: dict[str, frozenset[str]] = field(default_factory=dict)
+    _refused: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
-    def refused(self, target: str) -> frozenset[str]:
-        """The fields to leave out for this target; empty for one that never complained."""
-        return self._refused.get(target, frozenset())
+    def refused(self, base: str, model: str) -> frozenset[str]:
+        """The fields to leave out for this server and model; empty for those that never complained."""
+        return self._refused.get((base, model), frozenset())
 
-    def learn(self, target: str, fault: StreamFault) -> bool:
+    def learn(self, base: str, model: str, fault: StreamFault) -> bool:
         """From now on leave out the field that a 400 or 422 names; False when it names none that we sent."""
-        known = self.refused(target)
+        known = self.refused(base, model)
         for name in DROPPABLE:
             if name not in known and re.search(rf"\b{name}\b", fault.detail):
-                self._refused[target] = known | {name}
+                self._refused[base, model] = known | {name}
                 return True
         return False
 

@@ -46,7 +46,7 @@ class CanaryProcess:
         """Have one task run now. The target is free again when the process has answered, even if nobody waits."""
         if self._is_stopped:
             return self._unrun(task, "cancelled", "the probe process is stopped")
-        if any(flight.task.target == task.target for flight in self._in_flight.values()):
+        if any(_is_same_target(flight.task, task) for flight in self._in_flight.values()):
             return self._unrun(task, "missed", "the previous probe on this target still runs")
         number = next(self._numbers)
         flight = _Flight(task, asyncio.get_running_loop().create_future())
@@ -140,6 +140,11 @@ class CanaryProcess:
 class _Flight:
     task: ProbeTask
     result: asyncio.Future[ProbeResult]
+
+
+def _is_same_target(one: ProbeTask, other: ProbeTask) -> bool:
+    """Probes on request may share a name and differ in the address."""
+    return (one.target, one.url) == (other.target, other.url)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> int:

@@ -108,12 +108,13 @@ async def test_12_a_second_refusal_waits_for_the_next_canary() -> None:
     assert not {"ignore_eos", "min_tokens"} & server.body(2).keys()
 
 
-async def test_dialects_are_each_targets_own() -> None:
+async def test_dialects_are_each_models_own() -> None:
+    """A gateway may have a strict model beside one that takes everything."""
     prober = ChatProber(SystemClock())
     async with nasty_server(refusal(extra("ignore_eos")), GOOD) as server:
         task = replace(TASK, url=f"http://127.0.0.1:{server.port}")
         await prober.probe(task)
-        await prober.probe(replace(task, target="other"))
+        await prober.probe(replace(task, model="other"))
     assert "ignore_eos" in server.body(2)
 
 
@@ -128,6 +129,16 @@ async def test_a_model_is_found_when_none_is_named() -> None:
     assert server.requests[0].startswith(b"GET /v1/models ")
     assert b"Authorization: Bearer tok" in server.requests[0]
     assert server.body(1)["model"] == "m"
+
+
+async def test_a_model_found_at_one_address_is_not_asked_of_another() -> None:
+    """Probes on request share a target's name; their servers are not the same."""
+    other = reply("200 OK", {"data": [{"id": "n"}]})
+    prober = ChatProber(SystemClock())
+    async with nasty_server((MODELS,), GOOD) as one, nasty_server((other,), GOOD) as two:
+        for server, model in ((one, "m"), (two, "n"), (one, "m")):
+            task = replace(TASK, url=f"http://127.0.0.1:{server.port}", model=None)
+            assert (await prober.probe(task)).model == model
 
 
 @pytest.mark.parametrize(
