@@ -2,17 +2,21 @@
 
 import gzip
 import json
+import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from probes.nvml import gpu_reading
 from probes.page import SystemPage
 from probes.sample import ProbeResult, Reading
 
 PAGE_SOURCES = ("vllm", "lmcache")
+_PROBE = TypeAdapter(ProbeResult)
 
 
 class RecordingError(ValueError):
@@ -82,11 +86,15 @@ def read_entries(path: Path) -> Iterator[Entry]:
 def _entry(path: Path, number: int, line: str) -> Entry:
     try:
         fields = json.loads(line)
-        return Entry(float(fields["at"]), str(fields["target"]), str(fields["source"]), str(fields["body"]))
-    except (ValueError, KeyError, TypeError) as error:
+        entry = Entry(float(fields["at"]), str(fields["target"]), str(fields["source"]), str(fields["body"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise RecordingError(
-            f'{path}: line {number} is no entry ({error}). Expected {{"at", "target", "source", "body"}}.'
+            f'{path}: line {number} is no entry ({reason}). Expected {{"at", "target", "source", "body"}}.'
         ) from error
+    if not math.isfinite(entry.at_seconds):
+        raise RecordingError(f"{path}: line {number} has no time (at is {entry.at_seconds}). Expected unix seconds.")
+    return entry
 
 
 class EntryReader:
@@ -104,18 +112,21 @@ class EntryReader:
         if entry.source not in ("nvml", "scrape", "probe"):
             return None
         try:
-            body = json.loads(entry.body)
-            if entry.source == "nvml":
-                return gpu_reading(entry.target, entry.at_seconds, body)
-            if entry.source == "probe":
-                return _probe(body)
-            return Reading(entry.target, body["source"], entry.at_seconds, body["outcome"], body.get("detail", ""))
-        except (ValueError, KeyError, TypeError) as error:
-            raise RecordingError(f"{entry.source} entry of {entry.target} at {entry.at_seconds}: {error}") from error
+            return _from_json(entry, json.loads(entry.body))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            raise RecordingError(
+                f"The {entry.source} entry of {entry.target} at {entry.at_seconds:.3f} cannot be used: {reason}."
+            ) from error
 
 
-def _probe(body: dict[str, Any]) -> ProbeResult:
-    known = {key: value for key, value in body.items() if key in ProbeResult.__dataclass_fields__}
-    for key in ("itl_gaps_seconds", "flags"):
-        known[key] = tuple(known.get(key, ()))
-    return ProbeResult(**known)
+def _from_json(entry: Entry, body: object) -> Reading | ProbeResult:
+    if not isinstance(body, dict):
+        raise TypeError(f"its body is a {type(body).__name__}, not a mapping")
+    if entry.source == "nvml":
+        return gpu_reading(entry.target, entry.at_seconds, body)
+    if entry.source == "probe":
+        known = {key: value for key, value in body.items() if key in ProbeResult.__dataclass_fields__}
+        return _PROBE.validate_python(known)
+    outcome, detail = str(body["outcome"]), str(body.get("detail", ""))
+    return Reading(entry.target, str(body["source"]), entry.at_seconds, outcome, detail)
