@@ -30,7 +30,7 @@ test-fast: $(VENV)/dev.stamp  ## the tests that need nothing but Python, in para
 test-real: $(VENV)/dev.stamp real-parts  ## the tests against real Prometheus, Alertmanager, Chromium, vLLM, buildah
 	$(PY) -m pytest -m real $(ARGS)
 
-real-parts: $(VENV)/dev.stamp
+real-parts: $(VENV)/dev.stamp  ## install what the real tests need; name what is not to be had
 	@bash tests/live/install_real_parts.sh
 
 lint: $(VENV)/dev.stamp  ## ruff, mypy --strict, the import contracts, shellcheck

@@ -4,8 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from tests.rules.real_tools import real_tool
+from real_tools import real_tool
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ALERTMANAGER = DEPLOY / "alertmanager" / "alertmanager.example.yaml"

@@ -11,8 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-
-from tests.rules.real_tools import real_tool
+from real_tools import real_tool
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "deploy" / "build-image.sh"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from real_tools import real_tool
 
 from agent.config_file import load_config
 from agent.render.deadman import render_deadman
 from agent.render.rules import render_rules
-from tests.rules.real_tools import real_tool
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "rules" / "prometheus"
