@@ -121,6 +121,7 @@ def _discovered(found: Found) -> Target:
         model=labels.pop("model", None),
         role=role if role in ROLES else "aggregated",
         service=labels.pop("service", None),
+        gpu_type=labels.pop("gpu_type", None),
         labels=labels,
     )
 

@@ -1,7 +1,10 @@
 """The shell: sessions, jobs and outputs around the tick. The one module that runs APScheduler."""
 
+import asyncio
 import contextlib
+import functools
 import hashlib
+import inspect
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -149,12 +152,14 @@ class Agent:
         interval = self.clock.real_seconds(seconds)
         phase = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
         first = datetime.now(UTC) + timedelta(seconds=interval * phase)
+        self.metrics.job_planned(name)
         self._scheduler.add_job(
-            job, "interval", args=(*arguments,), id=name, seconds=interval, next_run_time=first,
+            _until_stopped(job), "interval", args=(*arguments,), id=name, seconds=interval, next_run_time=first,
             max_instances=1, coalesce=True, misfire_grace_time=max(1, int(interval + GRACE_SECONDS)),
         )  # fmt: skip
 
     async def _tick(self) -> None:
+        self.metrics.loop_lagged(self._late_real_seconds("tick", self.config.tick_seconds))
         began = time.perf_counter()
         effects = tick(self.view.plan, self.view.memory, self.clock.now_seconds())
         self.view.last = effects.snapshot
@@ -236,11 +241,16 @@ class Agent:
 
     def _planned_at(self, job_id: str, interval_seconds: float) -> float:
         """When the run that is now under way was planned, in the clock's time."""
+        late = self._late_real_seconds(job_id, interval_seconds)
+        return self.clock.now_seconds() - late / self.clock.real_seconds(1.0)
+
+    def _late_real_seconds(self, job_id: str, interval_seconds: float) -> float:
+        """How much later than planned the run that is now under way has begun, in the machine's seconds."""
         job = self._scheduler.get_job(job_id)
         if job is None or job.next_run_time is None:
-            return self.clock.now_seconds()
-        late: float = time.time() - (job.next_run_time.timestamp() - self.clock.real_seconds(interval_seconds))
-        return self.clock.now_seconds() - max(0.0, late) / self.clock.real_seconds(1.0)
+            return 0.0
+        planned: float = job.next_run_time.timestamp() - self.clock.real_seconds(interval_seconds)
+        return max(0.0, time.time() - planned)
 
     def _take_probe(self, result: ProbeResult) -> None:
         self.view.memory.windows.take_probe(result)
@@ -258,6 +268,19 @@ class Agent:
             now = self.clock.now_seconds()
             task = probe_task(canary, target, self._model_of(target.name), now)
             self._take_probe(unrun(task, "missed", now, "the one before was still running"))
+
+
+def _until_stopped(job: Callable[..., Awaitable[None] | None]) -> Callable[..., Awaitable[None] | None]:
+    """The job; APScheduler would log its cancellation, which is our own stop, as an error with a traceback."""
+    if not inspect.iscoroutinefunction(job):
+        return job
+
+    @functools.wraps(job)
+    async def run(*arguments: Any) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await job(*arguments)
+
+    return run
 
 
 def _log_alert(is_firing: bool, labels: dict[str, str], summary: str) -> None:  # noqa: FBT001  a log line's two forms

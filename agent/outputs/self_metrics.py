@@ -51,6 +51,11 @@ class SelfMetrics:
         """An output took something ("ok") or did not; `outcome` is a short reason from a closed set."""
         self._add(table.DELIVERIES, (output, outcome))
 
+    def job_planned(self, job: str) -> None:
+        """A periodic job was set up; until a run is skipped its count is a known 0."""
+        with self._lock:
+            self._values.setdefault((table.MISSED_JOBS, (job,)), 0.0)
+
     def job_missed(self, job: str) -> None:
         """A run of a periodic job was skipped."""
         self._add(table.MISSED_JOBS, (job,))

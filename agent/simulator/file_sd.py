@@ -17,6 +17,7 @@ def targets(replicas: Iterable[Replica], host: str, port: int, service: str) -> 
                 "model": replica.engine.config.model,
                 "role": replica.role,
                 "service": service,
+                "gpu_type": replica.gpu_type,
                 **replica.labels,
             },
         }

@@ -95,6 +95,7 @@ class CanaryProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_MAX_RESULT_BYTES,
+                start_new_session=True,  # Ctrl-C in a terminal is the parent's, from the first instant
             )
             self._reading = asyncio.create_task(self._read(self._process))
             return self._process
