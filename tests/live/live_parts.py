@@ -1,0 +1,42 @@
+"""Which real parts are on this machine. A test whose part is missing is skipped aloud; in CI it fails."""
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VLLM_SCRIPT = ROOT / "tests" / "live" / "real_vllm.sh"
+
+
+def program(*names: str) -> str:
+    """The path of the first of these programs that is there (Debian keeps some in sbin)."""
+    where = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    found = next(filter(None, (shutil.which(name, path=where) for name in names)), None)
+    return found or missing(" or ".join(names))
+
+
+def vllm_folder() -> Path:
+    """The folder with the real vLLM: $SLO_AGENT_VLLM_DIR, else .cache/vllm in the repository."""
+    folder = Path(os.environ.get("SLO_AGENT_VLLM_DIR") or ROOT / ".cache" / "vllm")
+    if subprocess.run(["bash", VLLM_SCRIPT, "installed", folder], check=False).returncode != 0:
+        missing(f"a real vLLM in {folder}")
+    return folder
+
+
+def missing(what: str) -> NoReturn:
+    """Ends the test that needs `what`."""
+    sentence = f"NOT HERE: {what}. Bring it with: make real-parts"
+    if os.environ.get("CI"):
+        pytest.fail(sentence, pytrace=False)
+    pytest.skip(f"##### SKIPPED, NOT PASSED ##### {sentence}")
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
