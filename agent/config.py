@@ -14,6 +14,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 DAY_SECONDS = 86_400.0
+LONGEST_SECONDS = 93 * DAY_SECONDS  # events are kept so long (agent/stats/time_buckets.py)
 
 
 class Section(BaseModel):
@@ -95,6 +96,12 @@ class Gpu(Section):
     enabled: Literal["auto", "yes", "no"] = Field("auto", description="auto: where the driver's library is there.")
     interval_seconds: Seconds = Field(10, description="Time between two readings, seconds.")
 
+    @field_validator("enabled", mode="before")
+    @classmethod
+    def _yaml_words(cls, value: object) -> object:
+        """YAML 1.1 reads a plain yes or no as true or false."""
+        return {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+
 
 class ChatCanary(Section):
     """A short streamed chat completion, measured as a user would feel it."""
@@ -116,8 +123,12 @@ class BurnWindow(Section):
     severity: Severity = Field(description="page or ticket.")
     tier: Tier = Field(description="fast, slow or trend; with severity it is the alert's identity.")
     short_seconds: Seconds = Field(description="Short window, seconds: ends the alert soon after recovery.")
-    long_seconds: Seconds = Field(description="Long window, seconds: keeps a blip from paging.")
-    factor: float = Field(ge=1, description="Burn rate above which both windows must be; 1 spends the budget exactly.")
+    long_seconds: Seconds = Field(le=LONGEST_SECONDS, description="Long window, seconds: keeps a blip from paging.")
+    factor: float = Field(
+        ge=1,
+        allow_inf_nan=False,
+        description="Burn rate above which both windows must be; 1 spends the budget exactly.",
+    )
 
     @model_validator(mode="after")
     def _short_is_shorter(self) -> Self:
@@ -145,7 +156,11 @@ class Slo(Section):
         None, description="engine: all users' requests, from vLLM's counters; canary: ours. Default: engine."
     )
     objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
-    period_seconds: Seconds = Field(30 * DAY_SECONDS, description="Rolling period of the error budget, seconds.")
+    period_seconds: Seconds = Field(
+        30 * DAY_SECONDS,
+        le=LONGEST_SECONDS,
+        description="Rolling period of the error budget, at most 93 days. Seconds.",
+    )
     threshold_seconds: Seconds | None = Field(
         None, description="Latency of a good event; for availability: time within which a request must end. Seconds."
     )
@@ -179,7 +194,7 @@ class Slo(Section):
 class Prices(Section):
     """What things cost, for tokens per dollar."""
 
-    gpu_hour_dollars: dict[str, Annotated[float, Field(ge=0)]] = Field(
+    gpu_hour_dollars: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
         default_factory=dict, description="Dollars per GPU hour by gpu_type, such as {H200: 5.75}."
     )
 

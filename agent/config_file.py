@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from agent.config import Config
 from agent.errors import ConfigError
 
-SECRET_KEYS = ("token", "password", "secret", "authorization", "api_key")
+SECRET_WORDS = ("token", "password", "secret", "authorization", "key")
 
 
 def load_config(path: Path) -> Config:
@@ -30,6 +30,8 @@ def parse_config(text: str, where: str) -> Config:
         tree = yaml.load(text, Loader=_StrictLoader)  # noqa: S506  a SafeLoader
     except yaml.YAMLError as error:
         raise ConfigError([f"{where}: {_yaml_sentence(error)}"]) from None
+    except (ValueError, RecursionError) as error:  # such as a date that is none
+        raise ConfigError([f"{where}: holds a value that is none ({error}). Put it into quotes."]) from None
     if tree is None:
         tree = {}
     if not isinstance(tree, dict):
@@ -49,6 +51,8 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002  the base class's signature
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a plain word", key_node.start_mark)
             if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key {key_node.value!r} is given twice", key_node.start_mark
@@ -78,24 +82,23 @@ def _sentence(where: str, tree: object, item: Mapping[str, Any]) -> str:
         choices = [str(choice) for choice in item["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")]
         near = difflib.get_close_matches(str(value), choices, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
-        return f'{where}: {spot} is "{value}"; expected one of {", ".join(choices)}.{hint}'
+        return f"{where}: {spot} is {_shown(path, value)}; expected one of {', '.join(choices)}.{hint}"
     expected = expected[:1].lower() + expected[1:]
     shown = "" if isinstance(value, dict | list) else f" is {_shown(path, value)};"
     return f"{where}: {spot}{shown or ':'} {expected}. {_describe(path)}".rstrip()
 
 
 def _shown(path: Sequence[int | str], value: object) -> str:
-    if any(word in str(part).lower() for part in path for word in SECRET_KEYS):
+    if any(word in str(part).lower().split("_") for part in path for word in SECRET_WORDS):
         return "(not shown)"
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return _without_credentials(text if len(text) <= 80 else text[:77] + "...")
 
 
 def _without_credentials(text: str) -> str:
-    scheme, separator, rest = text.partition("://")
-    if separator and "@" in rest:
-        return f"{scheme}://***@{rest.rpartition('@')[2]}"
-    return text
+    credentials, at, rest = text.rpartition("@")
+    scheme, separator, _ = credentials.partition("://")
+    return f"{scheme + separator if separator else chr(34)}***@{rest}" if at else text
 
 
 def _spell(tree: object, path: Sequence[int | str]) -> str:

@@ -37,6 +37,11 @@ def first_alert(slo: Slo, severity: str, bad_ratio: float) -> tuple[float, BurnP
 
 def warnings(slo: Slo, canary_interval_seconds: float | None) -> Iterator[str]:
     """What whoever writes this SLO should know. `canary_interval_seconds` is None without canaries."""
+    if not slo.pairs:
+        yield (
+            f"no burn window fits into a period of {slo.period_seconds:g} s: it never alerts. Write a longer "
+            f"period_seconds, or burn.windows of your own."
+        )
     for pair in slo.pairs:
         if pair.factor * slo.budget_ratio >= 1:
             yield (

@@ -1,17 +1,19 @@
 """The sentence: readings are counted, SLOs judged, alerts and recommendations follow. No clock, no socket, no log."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from agent.advice.ledger import Ledger
 from agent.advice.scale_out import scale_out
-from agent.alerts.book import AlertBook, Wanted
+from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
-from agent.alerts.health import target_status
+from agent.alerts.health import last_results, target_status
 from agent.alerts.slo_alerts import held_labels, slo_alerts
 from agent.alerts.target_alerts import blind_alert, target_alerts
 from agent.model import Effects, Recommendation, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import PendingBook, concerns, count_events
+from agent.sli.engine import counted_signal
 from agent.slo.status import slo_status
 from agent.windows import Windows
 
@@ -32,7 +34,12 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     count_events(plan.slos, plan.targets, windows, memory.pending)
     targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
     slos = tuple(
-        slo_status(slo, windows.events[slo.name], now_seconds, has_fresh_sources=_has_fresh_sources(plan, slo, targets))
+        slo_status(
+            slo,
+            windows.events[slo.name],
+            now_seconds,
+            has_fresh_sources=_has_fresh_sources(plan, slo, targets, windows, now_seconds),
+        )
         for slo in plan.slos
     )
     advised = memory.ledger.settle(scale_out(plan, targets, slos, windows, now_seconds), targets, slos, now_seconds)
@@ -41,8 +48,9 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
         *target_alerts(targets, plan, windows),
         *blind_alert(windows, plan, now_seconds),
     ]
-    held = frozenset(labels for status in slos for labels in held_labels(status, plan))
-    alerts = memory.alerts.settle(wanted, held, now_seconds)
+    held = {labels for status in slos for labels in held_labels(status, plan)}
+    held.update(_held_while_stale(targets, memory.alerts.firing))
+    alerts = memory.alerts.settle(wanted, frozenset(held), now_seconds)
     firing = tuple(memory.alerts.firing.values())
     return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, tuple(memory.ledger.entries)))
 
@@ -63,5 +71,18 @@ def _names_slo(entry: Recommendation, slo: Slo) -> bool:
     return any(evidence.signal == f"burn_rate:{slo.name}" for evidence in entry.evidence)
 
 
-def _has_fresh_sources(plan: Plan, slo: Slo, targets: tuple[TargetStatus, ...]) -> bool:
-    return any(t.health in ("up", "stuck") and concerns(slo, plan.targets.get(t.name), t.model) for t in targets)
+def _has_fresh_sources(
+    plan: Plan, slo: Slo, targets: tuple[TargetStatus, ...], windows: Windows, now_seconds: float
+) -> bool:
+    """Whether somebody still tells what this SLO counts: a page that has it, or canaries."""
+    ours = [t for t in targets if concerns(slo, plan.targets.get(t.name), t.model)]
+    if slo.source == "canary":
+        oldest = now_seconds - (slo.pairs[0].short_seconds if slo.pairs else slo.period_seconds)
+        return any(r.at_seconds > oldest for t in ours for r in last_results(windows, t.name, 1))
+    return any(t.health in ("up", "stuck") and windows.has(t.name, counted_signal(slo)) for t in ours)
+
+
+def _held_while_stale(targets: tuple[TargetStatus, ...], firing: Iterable[Labels]) -> Iterator[Labels]:
+    """Alerts about targets that just do not answer: nothing shows that their cause is over."""
+    stale = {target.name for target in targets if target.health == "stale"}
+    yield from (labels for labels in firing if dict(labels).get("target") in stale)

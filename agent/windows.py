@@ -10,6 +10,7 @@ from agent.stats.time_buckets import TimeBuckets
 from probes.sample import HistogramSample, ProbeResult, Reading
 
 SignalKey = tuple[str, str]  # (signal, label)
+INCOMPLETE = ("malformed", "not_finite", "dropped_series", "page_cut")  # a page warned about so may lack a series
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
 
 
@@ -47,14 +48,21 @@ class TargetLog:
     last_attempt: Reading
     last_ok: Reading | None = None
     model: str = ""
+    signals: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class _Raw:
-    at_seconds: float
+    """The last known numbers of one engine. What a page leaves out for once keeps its last value here."""
+
     counters: dict[SignalKey, float] = field(default_factory=dict)
     histograms: dict[str, HistogramSample] = field(default_factory=dict)
     gauges: dict[SignalKey, float] = field(default_factory=dict)
+
+    def update(self, newer: "_Raw") -> None:
+        self.counters.update(newer.counters)
+        self.histograms.update(newer.histograms)
+        self.gauges = newer.gauges
 
 
 class Windows:
@@ -65,6 +73,7 @@ class Windows:
         self.targets: dict[str, TargetLog] = {}
         self.increments: dict[EngineKey, deque[Increment]] = defaultdict(deque)
         self.probes: dict[str, deque[ProbeResult]] = defaultdict(deque)
+        self.succeeded: set[str] = set()
         self.totals: dict[tuple[EngineKey, str], Buckets] = {}
         self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
         self._raw: dict[EngineKey, _Raw] = {}
@@ -83,28 +92,43 @@ class Windows:
         if reading.outcome != "ok":
             return
         log.last_ok = reading
-        restarted = _restarted(before, reading)
-        for key, raw in _by_engine(reading).items():
+        engines = _by_engine(reading)
+        restarted = self._restarted(engines, before, reading)
+        if restarted:
+            for key in [key for key in self._raw if key.target == reading.target]:
+                del self._raw[key]  # nothing of the new process can be compared with the old one
+        for key, raw in engines.items():
             log.model = key.model or log.model
+            log.signals.update(raw.histograms, (signal for signal, _ in raw.counters))
             increment = self._difference(key, raw, log, before, reading, restarted=restarted)
-            self._raw[key] = raw
+            self._raw.setdefault(key, _Raw()).update(raw)
             self._keep(increment)
 
     def take_probe(self, result: ProbeResult) -> None:
-        """Keep one canary result."""
+        """Keep one canary result. From its first success on, a target is known to serve what canaries ask for."""
         results = self.probes[result.target]
         results.append(result)
+        if result.is_ok:
+            self.succeeded.add(result.target)
         self._fresh_probes.append(result)
         while results and results[0].at_seconds < result.at_seconds - self.keep_seconds:
             results.popleft()
+
+    def has(self, target: str, signal: str) -> bool:
+        """Whether any page of this target had this histogram or counter."""
+        log = self.targets.get(target)
+        return log is not None and signal in log.signals
 
     def forget(self, target: str) -> None:
         """A target that is no longer watched steers nothing; what it did stays counted."""
         self.targets.pop(target, None)
         self.probes.pop(target, None)
+        self.succeeded.discard(target)
         for key in [key for key in self.increments if key.target == target]:
             del self.increments[key]
             self._raw.pop(key, None)
+        for place in [place for place in self.totals if place[0].target == target]:
+            del self.totals[place]
 
     def drain(self) -> tuple[list[Increment], list[ProbeResult]]:
         """What came in since the last call, each increment and each canary result exactly once."""
@@ -135,40 +159,43 @@ class Windows:
         self, key: EngineKey, raw: _Raw, log: TargetLog, before: Reading | None, now: Reading, *, restarted: bool
     ) -> Increment:
         last = self._raw.get(key)
-        born_since = now.process_start_seconds is not None and now.process_start_seconds > log.first_attempt_at_seconds
-        if before is None and not born_since:
+        known_since = before.at_seconds if before else log.first_attempt_at_seconds
+        is_new_process = restarted or (
+            now.process_start_seconds is not None and now.process_start_seconds > known_since
+        )
+        if last is None and not is_new_process:
             return Increment(key, now.at_seconds, now.at_seconds, {}, {}, raw.gauges, restarted=False)
-        if last is None or restarted:
-            last = _Raw(raw.at_seconds)  # everything on the page happened since we last looked
-        start = before.at_seconds if before else log.first_attempt_at_seconds
+        start = known_since
         if now.process_start_seconds is not None:
             start = min(max(start, now.process_start_seconds), now.at_seconds)
-        counters = {place: _rise(last.counters.get(place, 0.0), value) for place, value in raw.counters.items()}
-        histograms = {
-            signal: buckets
-            for signal, histogram in raw.histograms.items()
-            if (buckets := _new_observations(last.histograms.get(signal), histogram)) is not None
-        }
+        if last is None:
+            counters = raw.counters  # everything on the page happened since we last looked
+            histograms = {signal: _all_observations(histogram) for signal, histogram in raw.histograms.items()}
+        else:
+            counters = _rises(last.counters, raw.counters, was_whole=before is not None and _was_whole(before))
+            histograms = {
+                signal: buckets
+                for signal, histogram in raw.histograms.items()
+                if (buckets := _new_observations(last.histograms.get(signal), histogram)) is not None
+            }
         return Increment(key, start, now.at_seconds, counters, histograms, raw.gauges, restarted)
 
-
-def _restarted(before: Reading | None, now: Reading) -> bool:
-    """Another process than before, by its start time, or by counters that fell where no start time is told."""
-    if before is None:
-        return False
-    if before.process_start_seconds is not None and now.process_start_seconds is not None:
-        return abs(before.process_start_seconds - now.process_start_seconds) > 1.0
-    last = {(s.engine, s.model, s.signal, s.label): s.value for s in before.samples if s.kind == "counter"}
-    fallen = [
-        last[place] > s.value
-        for s in now.samples
-        if s.kind == "counter" and (place := (s.engine, s.model, s.signal, s.label)) in last
-    ]
-    return any(fallen)
+    def _restarted(self, engines: Mapping[EngineKey, _Raw], before: Reading | None, now: Reading) -> bool:
+        """Another process than before, by its start time, or by counters that fell where no start time is told."""
+        if before is None:
+            return False
+        if before.process_start_seconds is not None and now.process_start_seconds is not None:
+            return abs(before.process_start_seconds - now.process_start_seconds) > 1.0
+        return any(
+            value < last.counters.get(place, 0.0)
+            for key, raw in engines.items()
+            if (last := self._raw.get(key)) is not None
+            for place, value in raw.counters.items()
+        )
 
 
 def _by_engine(reading: Reading) -> dict[EngineKey, _Raw]:
-    engines: dict[EngineKey, _Raw] = defaultdict(lambda: _Raw(reading.at_seconds))
+    engines: dict[EngineKey, _Raw] = defaultdict(_Raw)
     for sample in reading.samples:
         raw = engines[EngineKey(reading.target, reading.source, sample.engine, sample.model)]
         place = raw.counters if sample.kind == "counter" else raw.gauges
@@ -180,15 +207,35 @@ def _by_engine(reading: Reading) -> dict[EngineKey, _Raw]:
     return engines
 
 
-def _rise(before: float, now: float) -> float:
-    """How much a counter rose; a counter that fell has started anew, and all it shows is new."""
-    return now - before if now >= before else now
+def _was_whole(reading: Reading) -> bool:
+    """Whether every series of the page was read, so that one which is not there was not on it."""
+    return not any(warning.code in INCOMPLETE for warning in reading.warnings)
+
+
+def _rises(
+    before: Mapping[SignalKey, float], now: Mapping[SignalKey, float], *, was_whole: bool
+) -> dict[SignalKey, float]:
+    """How much each counter rose; one that fell has started anew, and all it shows is new.
+
+    A first sight counts only where a labelled counter got a new label on a page that was read whole before: servers
+    write such a series when it first happens. Anything else seen for the first time may be old, so its rise is unknown.
+    """
+    rises = {}
+    for place, value in now.items():
+        last = before.get(place)
+        if last is not None:
+            rises[place] = value - last if value >= last else value
+        elif was_whole and place[1]:
+            rises[place] = value
+    return rises
 
 
 def _new_observations(before: HistogramSample | None, now: HistogramSample) -> Buckets | None:
-    """Observations since `before`; None where the bucket edges changed, so that nothing can be subtracted."""
-    if before is None or before.counts[-1] > now.counts[-1]:
-        return Buckets(now.edges, _per_bucket(now.counts), now.total)
+    """Observations since `before`; None for a first sight, and where the edges changed: nothing can be subtracted."""
+    if before is None:
+        return None
+    if before.counts[-1] > now.counts[-1]:
+        return _all_observations(now)
     if before.edges != now.edges:
         return None
     rises = tuple(b - a for a, b in zip(_per_bucket(before.counts), _per_bucket(now.counts), strict=True))
@@ -196,6 +243,10 @@ def _new_observations(before: HistogramSample | None, now: HistogramSample) -> B
         return None  # the page was not read at one instant
     total = None if before.total is None or now.total is None else now.total - before.total
     return Buckets(now.edges, rises, total)
+
+
+def _all_observations(histogram: HistogramSample) -> Buckets:
+    return Buckets(histogram.edges, _per_bucket(histogram.counts), histogram.total)
 
 
 def _per_bucket(cumulative: tuple[float, ...]) -> tuple[float, ...]:

@@ -67,12 +67,14 @@ def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: floa
 
 
 def _verdict(entry: Recommendation, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus]) -> str:
-    """One of kept (applied, and the objective burns no more), missed (applied, and it does) and not_applied."""
+    """One of kept (applied, and the objective burns no more), missed (applied, and it does), not_applied, and unknown:
+    applied, but nothing tells how the objective fares.
+    """
     replicas = sum(s.health == "up" and (s.model, s.role) == (entry.model, entry.role) for s in statuses)
     if replicas < entry.low:
         return "not_applied"
     names = {e.signal.removeprefix("burn_rate:") for e in entry.evidence if e.signal.startswith("burn_rate:")}
-    still = any(
-        burn.is_burning and burn.pair.severity == "page" for slo in slos if slo.slo.name in names for burn in slo.burns
-    )
-    return "missed" if still else "kept"
+    pages = [b for slo in slos if slo.slo.name in names for b in slo.burns if b.pair.severity == "page"]
+    if any(burn.is_burning for burn in pages):
+        return "missed"
+    return "kept" if pages and all(burn.short_rate is not None for burn in pages) else "unknown"

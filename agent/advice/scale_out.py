@@ -23,9 +23,13 @@ CONFIDENCE_WITHOUT_MODEL = 0.7  # a proven rate, but no model of what TTFT follo
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a group of replicas faces. Rates per second; `waiting` requests now."""
+    """What a group of replicas faces. Rates per second; `waiting` requests now.
+
+    `replicas` are all that should serve, `seen` those whose pages say so; the rates are those of the seen ones.
+    """
 
     replicas: int
+    seen: int
     served_rate: float
     arrival_rate: float
     waiting: float
@@ -36,45 +40,71 @@ class Load:
 def scale_out(
     plan: Plan, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus], windows: Windows, now_seconds: float
 ) -> Iterator[Recommendation]:
-    """At most one recommendation per model and role. None without a burning TTFT objective and a standing queue."""
-    engines = [s for s in statuses if s.source == "vllm" and s.health == "up"]
-    for model, role in sorted({(s.model, s.role) for s in engines}):
+    """At most one recommendation per model and role. None without a burning TTFT objective and a standing queue, where
+    the pages do not tell enough, where nothing is served (more of that serves nothing), and at the most replicas.
+    """
+    engines = [s for s in statuses if s.source == "vllm"]
+    for model, role in sorted({(s.model, s.role) for s in engines if s.health == "up"}):
         group = [s for s in engines if (s.model, s.role) == (model, role)]
-        burning = [slo for slo in slos if _drives(plan, slo, group[0])]
+        burning = [slo for slo in slos if any(_drives(plan, slo, status) for status in group)]
         if not burning:
             continue
         load = measured_load(group, windows, now_seconds)
-        if load is not None and load.queue_share >= QUEUE_SHARE:
-            yield _recommend(plan, model, role, burning[0], load, group, now_seconds)
+        if load is None or load.queue_share < QUEUE_SHARE or load.served_rate <= 0:
+            continue
+        advice = _recommend(plan, model, role, burning[0], load, group, now_seconds)
+        if advice.proposed > advice.current:
+            yield advice
 
 
 def measured_load(group: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Load | None:
-    """The load of these replicas over the last minutes; None when the pages do not say."""
-    names = [status.name for status in group]
-    increments = list(windows.between(now_seconds - WINDOW_SECONDS, now_seconds, names))
-    sums = add_up(increments)
-    first_tokens, seconds = sums.histogram("ttft_seconds"), max(sums.seconds.values(), default=0.0)
-    waiting = sums.level("requests_waiting")
-    if first_tokens is None or waiting is None or seconds <= 0:
+    """The load of these replicas over the last minutes; None when a page that answers does not say."""
+    start, up = now_seconds - WINDOW_SECONDS, [status.name for status in group if status.health == "up"]
+    engines: dict[EngineKey, list[Increment]] = {}
+    for increment in windows.between(start, now_seconds, up):
+        if increment.key.source == "vllm":
+            engines.setdefault(increment.key, []).append(increment)
+    measured = [_measured(increments) for increments in engines.values()]
+    known = [engine for engine in measured if engine is not None]
+    if not known or len(known) < len(measured) or {key.target for key in engines} != set(up):
         return None
-    served = first_tokens.count / seconds
-    growth = (waiting.last - _first_waiting(increments)) / seconds
-    arrivals = max(served, served + growth)
+    served = sum(engine.served_rate for engine in known)
     return Load(
-        len(group), served, arrivals, waiting.last, _queue_share(increments), min(1.0, seconds / WINDOW_SECONDS)
+        len(group),
+        len(up),
+        served,
+        max(served, served + sum(engine.growth_rate for engine in known)),
+        sum(engine.waiting for engine in known),
+        sum(engine.queued_readings for engine in known) / sum(engine.readings for engine in known),
+        min(1.0, min(engine.seconds for engine in known) / WINDOW_SECONDS),
     )
 
 
-def _first_waiting(increments: Sequence[Increment]) -> float:
-    first: dict[EngineKey, float] = {}
-    for increment in increments:
-        first.setdefault(increment.key, increment.gauges.get(("requests_waiting", ""), 0.0))
-    return sum(first.values())
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    served_rate: float
+    growth_rate: float
+    waiting: float
+    queued_readings: int
+    readings: int
+    seconds: float
 
 
-def _queue_share(increments: Sequence[Increment]) -> float:
-    waiting = [i.gauges.get(("requests_waiting", ""), 0.0) > 0 for i in increments]
-    return sum(waiting) / len(waiting) if waiting else 0.0
+def _measured(increments: Sequence[Increment]) -> _Engine | None:
+    """One engine's part; None where a reading lacks the queue, or no first tokens were counted over any time."""
+    waiting = [i.gauges.get(("requests_waiting", "")) for i in increments]
+    known = [value for value in waiting if value is not None]
+    first_tokens, seconds = add_up(increments).histogram("ttft_seconds"), sum(_span(i) for i in increments)
+    apart = increments[-1].to_seconds - increments[0].to_seconds
+    if len(known) < len(waiting) or first_tokens is None or seconds <= 0 or apart <= 0:
+        return None
+    growth = (known[-1] - known[0]) / apart
+    queued = sum(value > 0 for value in known)
+    return _Engine(first_tokens.count / seconds, growth, known[-1], queued, len(known), seconds)
+
+
+def _span(increment: Increment) -> float:
+    return increment.to_seconds - increment.from_seconds
 
 
 def _drives(plan: Plan, status: SloStatus, target: TargetStatus) -> bool:
@@ -87,14 +117,13 @@ def _drives(plan: Plan, status: SloStatus, target: TargetStatus) -> bool:
 def _recommend(
     plan: Plan, model: str, role: str, status: SloStatus, load: Load, group: Sequence[TargetStatus], now_seconds: float
 ) -> Recommendation:
-    per_replica = load.served_rate / load.replicas
-    need = load.arrival_rate / per_replica if per_replica > 0 else float(load.replicas + 1)
+    per_replica = load.served_rate / load.seen
+    need = load.arrival_rate / per_replica
     least = max(load.replicas + 1, math.ceil(need))
     best = max(least, math.ceil(need / TARGET_UTILISATION))
-    most = max(best, math.ceil((need + load.waiting / DRAIN_SECONDS / max(per_replica, 1e-9)) / TARGET_UTILISATION))
+    most = max(best, math.ceil((need + load.waiting / DRAIN_SECONDS / per_replica) / TARGET_UTILISATION))
     least, best, most = (min(count, plan.advice.max_replicas) for count in (least, best, most))
     price = _dollars_per_hour(plan, group)
-    seen = sum(s.health == "up" for s in group) / len(group)
     verify_at = now_seconds + plan.advice.cold_start_seconds + VERIFY_SECONDS
     growth = load.arrival_rate - load.served_rate
     return Recommendation(
@@ -111,10 +140,10 @@ def _recommend(
         binding="queue",
         summary=(
             f"Scale {model or 'the model'} ({role}) from {load.replicas} to {best} replicas: "
-            f"{load.arrival_rate:.1f} requests/s arrive, {load.replicas} replicas serve {load.served_rate:.1f}/s "
+            f"{load.arrival_rate:.1f} requests/s arrive, {_replicas(load)} serve {load.served_rate:.1f}/s "
             f"at their limit, {load.waiting:.0f} wait, and {status.slo.name} burns its budget."
         ),
-        confidence=round(CONFIDENCE_WITHOUT_MODEL * load.covered_ratio * seen, 2),
+        confidence=round(CONFIDENCE_WITHOUT_MODEL * load.covered_ratio * load.seen / load.replicas, 2),
         meets_slo=None,
         evidence=(
             Evidence("requests_waiting", WINDOW_SECONDS, load.waiting),
@@ -142,6 +171,11 @@ def _recommend(
         rollback=f"set the replica count back to {load.replicas}; running requests on the removed replicas are drained",
         verify_at_seconds=verify_at,
     )
+
+
+def _replicas(load: Load) -> str:
+    seen = f"{load.seen} replica{'' if load.seen == 1 else 's'}"
+    return seen if load.seen == load.replicas else f"{seen} (of {load.replicas}; the others do not answer)"
 
 
 def _alternative(count: int, current: int, price: float | None) -> dict[str, object]:

@@ -7,6 +7,7 @@ from agent.model import TargetStatus
 from agent.plan import Plan
 from agent.sli.count import TargetFacts
 from agent.windows import Increment, TargetLog, Windows
+from probes.canary.outcomes import is_bad
 from probes.sample import ProbeResult
 
 NO_ANSWER = ("head_timeout", "first_token_timeout", "stall_timeout", "total_timeout")
@@ -23,6 +24,9 @@ def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, n
     model = facts.model or log.model
     silent = now_seconds - (seen if seen is not None else log.first_attempt_at_seconds)
     last = log.last_attempt
+    if silent < -plan.scrape_interval_seconds:
+        words = f"the clock was set back by {-silent:.0f} s or more: nothing newer can be read until then"
+        return TargetStatus(name, log.source, "stale", seen, last.outcome, words, model, facts.role, facts.labels)
     if last.outcome != "ok" and silent >= plan.down_after_seconds:
         words = f"no metrics page for {silent:.0f} s: {last.outcome}{': ' if last.detail else ''}{last.detail}"
         return TargetStatus(name, log.source, "down", seen, last.outcome, words, model, facts.role, facts.labels)
@@ -38,22 +42,24 @@ def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, n
 
 def last_results(windows: Windows, name: str, count: int) -> Sequence[ProbeResult]:
     """The newest canary results of a target that say something about the service, newest last."""
-    told = [result for result in windows.probes.get(name, ()) if result.reached_user_service]
+    known = name in windows.succeeded
+    told = [r for r in windows.probes.get(name, ()) if is_bad(r.outcome, has_succeeded=known) is not None]
     return told[-count:]
 
 
 def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_seconds: float) -> str:
     """Why the engine behind a page that answers is called stuck; "" when it is not."""
-    if log.source != "vllm":
+    last_ok = log.last_ok
+    if log.source != "vllm" or last_ok is None:
         return ""
     for key, increments in windows.increments.items():
-        if key.target == name and (words := _frozen_words(key.engine, list(increments), plan, now_seconds)):
+        if key.target == name and (words := _frozen_words(key.engine, increments, last_ok.at_seconds, plan)):
             return words
     strikes = last_results(windows, name, STRIKES)
     if len(strikes) == STRIKES and all(result.outcome in NO_ANSWER for result in strikes):
         began = strikes[0].planned_at_seconds
         after = [i for i in windows.between(began, now_seconds, [name]) if i.from_seconds >= began]
-        if after and not any(_progressed(i) for i in after):
+        if after and all(_progressed(i) is False for i in after):
             return (
                 f"the last {STRIKES} canaries got no token ({strikes[-1].outcome}) and the engine made no progress "
                 f"since, while its page answers"
@@ -61,24 +67,32 @@ def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_se
     return ""
 
 
-def _frozen_words(engine: str, increments: Sequence[Increment], plan: Plan, now_seconds: float) -> str:
-    recent = [
-        i for i in increments if i.to_seconds > now_seconds - plan.stuck_after_seconds - plan.scrape_interval_seconds
-    ]
-    covered = recent[-1].to_seconds - recent[0].from_seconds if recent else 0.0
-    if covered < plan.stuck_after_seconds or any(_progressed(i) for i in recent):
-        return ""
-    running = [i.gauges.get(("requests_running", "")) or 0.0 for i in recent]
-    if min(running) <= 0:
+def _frozen_words(engine: str, increments: Sequence[Increment], seen_seconds: float, plan: Plan) -> str:
+    """Readings up to the newest that all had requests running, and no progress between them."""
+    began = newest = increments[-1].to_seconds if increments else seen_seconds
+    running = _running(increments[-1]) if increments else 0.0
+    for increment in reversed(increments):
+        if _running(increment) <= 0:
+            break
+        began = increment.to_seconds
+        if _progressed(increment) is not False:
+            break
+    if newest < seen_seconds or newest - began < plan.stuck_after_seconds:
         return ""
     return (
-        f"engine {engine} has {running[-1]:.0f} requests running and made no step in {covered:.0f} s, "
+        f"engine {engine} has {running:.0f} requests running and made no step in {newest - began:.0f} s, "
         f"while its page answers"
     )
 
 
-def _progressed(increment: Increment) -> bool:
+def _running(increment: Increment) -> float:
+    """Requests running at its end; one that the page does not tell cannot be called stuck."""
+    return increment.gauges.get(("requests_running", ""), 0.0)
+
+
+def _progressed(increment: Increment) -> bool | None:
+    """Whether the engine did anything; None where its page does not say."""
+    rises = [increment.counters.get((signal, "")) for signal in PROGRESS]
     steps = increment.histograms.get("step_tokens")
-    return any(increment.counters.get((signal, ""), 0.0) > 0 for signal in PROGRESS) or (
-        steps is not None and steps.count > 0
-    )
+    known = [rise for rise in (*rises, None if steps is None else steps.count) if rise is not None]
+    return any(rise > 0 for rise in known) if known else None

@@ -6,7 +6,6 @@ from agent.alerts.book import Wanted, alert_labels
 from agent.alerts.health import last_results
 from agent.model import TargetStatus
 from agent.plan import Plan
-from agent.sli.canary import OUR_OWN_FAULT
 from agent.windows import Windows
 
 CANARY_STRIKES = 3
@@ -53,7 +52,7 @@ def blind_alert(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wa
 
 def _canary_down(status: TargetStatus, plan: Plan, windows: Windows) -> Iterator[Wanted]:
     results = last_results(windows, status.name, CANARY_STRIKES)
-    if len(results) < CANARY_STRIKES or any(r.is_ok or r.outcome in OUR_OWN_FAULT for r in results):
+    if len(results) < CANARY_STRIKES or any(r.is_ok for r in results):
         return
     reasons = ", ".join(dict.fromkeys(result.outcome for result in results))
     detail = f"the last {CANARY_STRIKES} canaries failed ({reasons}): {results[-1].detail or 'no further words'}"

@@ -1,14 +1,15 @@
 """Signals of a window: every figure people and advice look at, computed from what the windows keep, when asked for."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent.model import Signals
+from agent.model import Latency, Signals
 from agent.signals.sums import Sums, add_up
 from agent.stats.buckets import latency, share_over
 from agent.stats.exact import exact_latency
-from agent.stats.goodput import GoodputTarget, InFlight, exact_goodput, goodput_bounds, per_second
+from agent.stats.goodput import GoodputTarget, exact_goodput, goodput_bounds, per_second
 from agent.windows import Windows
+from probes.canary.outcomes import is_bad
 from probes.sample import ProbeResult
 
 FAILED_REASONS = ("error", "abort")  # of vLLM's finished requests; stop, length and repetition are answers
@@ -37,25 +38,27 @@ def read_signals(
     sums = add_up(windows.between(start_seconds, end_seconds, names))
     probes = _probes(windows, start_seconds, end_seconds, names)
     answered = [result for result in probes if result.is_ok]
-    seconds = max(sums.seconds.values(), default=0.0)
+    seconds = sums.covered_seconds("vllm")
     finished = sums.by_label("requests_finished_total")
     finished_total = sum(finished.values()) if finished else None
-    failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS)
+    failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS) if finished else None
     generated, energy = sums.counter("generation_tokens_total"), sums.counter("gpu_energy_joules_total")
-    in_flight = _in_flight(windows, start_seconds, end_seconds, names)
+    generated_per_second = _ratio(generated, seconds)
     goodput = None
     if question.goodput is not None:
         ttft, tpot = sums.histogram("ttft_seconds"), sums.histogram("tpot_seconds")
-        goodput = goodput_bounds(ttft, tpot, failed, in_flight, question.goodput)
+        goodput = goodput_bounds(
+            ttft, tpot, failed, _came_before(windows, start_seconds, end_seconds, names), question.goodput
+        )
     utilization = sums.level("gpu_utilization_ratio", as_mean=True)
     steps = sums.histogram("step_tokens")
     return Signals(
-        seconds=seconds,
+        seconds=max(sums.seconds.values(), default=0.0),
         ttft_seconds=latency(sums.histogram("ttft_seconds")),
         itl_seconds=latency(sums.histogram("itl_seconds")),
         tpot_seconds=latency(sums.histogram("tpot_seconds")),
         e2e_seconds=latency(sums.histogram("e2e_seconds")),
-        queue_seconds=latency(sums.histogram("queue_seconds")),
+        queue_seconds=_queue(sums, failed),
         canary_ttft_seconds=exact_latency([r.ttft_seconds for r in answered if r.ttft_seconds is not None]),
         canary_itl_seconds=exact_latency([gap for r in answered for gap in r.itl_gaps_seconds]),
         canary_tpot_seconds=exact_latency([r.tpot_seconds for r in answered if r.tpot_seconds is not None]),
@@ -66,7 +69,7 @@ def read_signals(
         },
         request_rate_per_second=_ratio(finished_total, seconds),
         prompt_tokens_per_second=_ratio(sums.counter("prompt_tokens_total"), seconds),
-        generation_tokens_per_second=_ratio(generated, seconds),
+        generation_tokens_per_second=generated_per_second,
         prompt_tokens=sums.counter("prompt_tokens_total"),
         generation_tokens=generated,
         requests_finished=finished_total,
@@ -88,10 +91,10 @@ def read_signals(
         failed_ratio=_ratio(failed, finished_total),
         gpu_utilization_ratio=None if utilization is None else utilization.mean,
         power_watts=_power_watts(sums),
-        tokens_per_joule=_ratio(generated, energy),
+        tokens_per_joule=_ratio(generated_per_second, _ratio(energy, sums.covered_seconds("nvml"))),
         tokens_per_dollar=None
         if question.dollars_per_second is None
-        else _ratio(generated, question.dollars_per_second * seconds),
+        else _ratio(generated_per_second, question.dollars_per_second),
     )
 
 
@@ -101,30 +104,39 @@ def _probes(windows: Windows, start: float, end: float, names: Sequence[str]) ->
         result
         for name in names
         for result in windows.probes.get(name, ())
-        if start < result.at_seconds <= end and result.reached_user_service
+        if start < result.at_seconds <= end
+        and is_bad(result.outcome, has_succeeded=name in windows.succeeded) is not None
     ]
 
 
-def _in_flight(windows: Windows, start: float, end: float, names: Sequence[str]) -> InFlight:
-    """Requests running at the edges: of the last reading before the window (or a first one in it), and of the last."""
-    at_start: float | None = None
-    at_end: float | None = None
+def _queue(sums: Sums, failed: float | None) -> Latency | None:
+    """Queue times; no mean beside failed requests, for which vLLM observes times that never were."""
+    found = latency(sums.histogram("queue_seconds"))
+    return replace(found, mean=None) if found and failed else found
+
+
+def _came_before(windows: Windows, start: float, end: float, names: Sequence[str]) -> float | None:
+    """How many requests at most had their first token before the window and had not ended; None where no page says.
+
+    Those running, and of the waiting ones as many as were preempted (within the history that is kept).
+    """
+    total = 0.0
     for key, increments in windows.increments.items():
-        if key.target not in names or key.source != "vllm":
+        first = next((i for i in increments if start < i.to_seconds <= end), None)
+        if key.target not in names or key.source != "vllm" or first is None:
             continue
-        inside = [i for i in increments if start < i.to_seconds <= end]
-        before = [i for i in increments if i.to_seconds <= start]
-        first = before[-1] if before else next((i for i in inside if i.from_seconds == i.to_seconds), None)
-        last = inside[-1] if inside else None
-        if first is None or last is None:
-            return InFlight(None, None)
-        at_start = _plus(at_start, first.gauges.get(("requests_running", "")))
-        at_end = _plus(at_end, last.gauges.get(("requests_running", "")))
-    return InFlight(at_start, at_end)
-
-
-def _plus(so_far: float | None, more: float | None) -> float | None:
-    return more if so_far is None or more is None else so_far + more
+        earlier = [i for i in increments if i.to_seconds <= start]
+        edge = earlier[-1] if earlier else first
+        if not earlier and first.from_seconds < first.to_seconds:
+            if first.from_seconds <= start:
+                return None  # nothing was kept of what came before
+            continue  # its process began inside the window
+        running, waiting = (edge.gauges.get((gauge, "")) for gauge in ("requests_running", "requests_waiting"))
+        if running is None or waiting is None:
+            return None
+        preempted = sum(i.counters.get(("preemptions_total", ""), 0.0) for i in earlier)
+        total += running + (min(waiting, preempted) if earlier else waiting)
+    return total
 
 
 def _ratio(part: float | None, whole: float | None) -> float | None:

@@ -1,41 +1,37 @@
 """Good and bad canaries: exact, one event each."""
 
 from agent.model import Counts, Events, Slo
+from probes.canary.outcomes import is_bad
 from probes.sample import ProbeResult
 
-OUR_OWN_FAULT = (
-    "auth",
-    "tls_client_cert",
-    "proxy_auth",
-    "proxy_connect",
-    "bad_request",
-    "bad_request_length",
-    "bad_request_size",
-)
 
-
-def canary_events(slo: Slo, result: ProbeResult) -> Events:
+def canary_events(slo: Slo, result: ProbeResult, *, has_succeeded: bool) -> Events:
     """What one canary result adds to an SLO. Skipped ones and our own mistakes say nothing about the service.
 
     A failed canary is bad for every SLI: a user would not call it fast. A figure the stream could not show leaves the
-    event undecided.
+    event undecided. `has_succeeded`: this target has answered a canary well before (see probes/canary/outcomes.py).
     """
-    return Events(result.at_seconds, result.at_seconds, _counts(slo, result))
+    return Events(result.at_seconds, result.at_seconds, _counts(slo, result, has_succeeded=has_succeeded))
 
 
-def _counts(slo: Slo, result: ProbeResult) -> Counts:
-    if not result.reached_user_service or result.outcome in OUR_OWN_FAULT:
+def _counts(slo: Slo, result: ProbeResult, *, has_succeeded: bool) -> Counts:
+    failed = is_bad(result.outcome, has_succeeded=has_succeeded)
+    if failed is None:
         return Counts()
-    if not result.is_ok:
+    if failed:
         return Counts(bad=1)
-    if slo.sli == "availability":
-        is_late = slo.threshold_seconds is not None and (result.e2e_seconds or 0.0) > slo.threshold_seconds
-        return Counts(bad=1) if is_late else Counts(good=1)
+    if slo.sli == "availability" and slo.threshold_seconds is None:
+        return Counts(good=1)
     return _against(_figure(slo, result), slo.threshold_seconds, result.timing_error_seconds or 0.0)
 
 
 def _figure(slo: Slo, result: ProbeResult) -> float | None:
-    return {"ttft": result.ttft_seconds, "tpot": result.tpot_seconds, "e2e": result.e2e_seconds}.get(slo.sli)
+    return {
+        "ttft": result.ttft_seconds,
+        "tpot": result.tpot_seconds,
+        "e2e": result.e2e_seconds,
+        "availability": result.e2e_seconds,
+    }.get(slo.sli)
 
 
 def _against(figure: float | None, threshold: float | None, error: float) -> Counts:

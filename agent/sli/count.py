@@ -52,7 +52,7 @@ def count_events(
             for result in probes:
                 if concerns(slo, targets.get(result.target), result.model):
                     buckets.begin(result.planned_at_seconds)
-                    buckets.add(canary_events(slo, result))
+                    buckets.add(canary_events(slo, result, has_succeeded=result.target in windows.succeeded))
 
 
 def concerns(slo: Slo, facts: TargetFacts | None, model: str) -> bool:

@@ -3,10 +3,9 @@ many those are).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent.model import Counts, Events, SliName, Slo
-from agent.sli.pending import Late, PendingRequests
+from agent.sli.pending import Ended, Inside, PendingRequests
 from agent.stats.buckets import split_at
 from agent.windows import Increment
 
@@ -21,19 +20,8 @@ HISTOGRAMS: Mapping[SliName, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """Which gauges hold the requests that have not reached the end that an SLI waits for."""
-
-    gauges: tuple[str, ...]
-
-
-WAITING: Mapping[SliName, _Waiting] = {
-    "availability": _Waiting(("requests_running", "requests_waiting")),
-    "e2e": _Waiting(("requests_running", "requests_waiting")),
-    "ttft": _Waiting(("requests_waiting",)),
-    "queue": _Waiting(("requests_waiting",)),
-}
+UNTIL_THE_END: tuple[SliName, ...] = ("availability", "e2e")
+UNTIL_FIRST_TOKEN: tuple[SliName, ...] = ("ttft", "queue")  # pending are those in the queue
 
 
 def engine_events(slo: Slo, increment: Increment, pending: PendingRequests | None) -> Events:
@@ -41,44 +29,58 @@ def engine_events(slo: Slo, increment: Increment, pending: PendingRequests | Non
 
     A pending request is charged once, when it is late: when it ends later on, its end is not charged again.
     """
-    ended = _ended(slo, increment)
-    late = Late()
-    if pending is not None and (in_flight := _in_flight(slo.sli, increment)) is not None:
-        late = pending.observe(increment.to_seconds, ended.total, in_flight, restarted=increment.restarted)
-    counts = _without(ended, late.resolved) + Counts(bad=late.newly_late + late.lost)
+    ended = _answers(slo, increment) if slo.sli == "availability" else _latencies(slo, increment)
+    if pending is None:
+        counts = Counts(ended.in_time + ended.answered, ended.bad + ended.refused, ended.undecided)
+    else:
+        inside = _inside(slo.sli, increment)
+        counts = pending.observe(increment.to_seconds, ended, inside, restarted=increment.restarted)
     return Events(increment.from_seconds, increment.to_seconds, counts)
 
 
 def pending_for(slo: Slo) -> PendingRequests | None:
     """The balance an SLO needs per engine; None for one that can only judge ended requests."""
-    if slo.sli not in WAITING or slo.threshold_seconds is None:
+    if slo.sli not in (*UNTIL_THE_END, *UNTIL_FIRST_TOKEN) or slo.threshold_seconds is None:
         return None
     return PendingRequests(slo.threshold_seconds)
 
 
-def _ended(slo: Slo, increment: Increment) -> Counts:
-    if slo.sli == "availability":
-        finished = {
-            label: n for (signal, label), n in increment.counters.items() if signal == "requests_finished_total"
-        }
-        rejected = sum(n for (signal, _), n in increment.counters.items() if signal == "requests_rejected_total")
-        good = sum(finished.get(reason, 0.0) for reason in ANSWERED_REASONS)
-        return Counts(good, sum(finished.get(reason, 0.0) for reason in FAILED_REASONS) + rejected)
+def counted_signal(slo: Slo) -> str:
+    """The signal without which a page says nothing about this SLO."""
+    return HISTOGRAMS.get(slo.sli, "requests_finished_total")
+
+
+def _latencies(slo: Slo, increment: Increment) -> Ended:
     buckets = increment.histograms.get(HISTOGRAMS[slo.sli])
     if buckets is None or slo.threshold_seconds is None:
-        return Counts()
-    return split_at(buckets, slo.threshold_seconds)
+        return Ended()
+    counts = split_at(buckets, slo.threshold_seconds)
+    return Ended(in_time=counts.good, bad=counts.bad, undecided=counts.undecided)
 
 
-def _in_flight(sli: SliName, increment: Increment) -> float | None:
-    values = [increment.gauges.get((gauge, "")) for gauge in WAITING[sli].gauges]
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+def _answers(slo: Slo, increment: Increment) -> Ended:
+    """Failed and refused requests are bad, and so are answers that took too long for certain (the E2E histogram).
+
+    Which of the late ones also failed is not known: as many as could have are undecided.
+    """
+    finished = {label: n for (signal, label), n in increment.counters.items() if signal == "requests_finished_total"}
+    refused = sum(n for (signal, _), n in increment.counters.items() if signal == "requests_rejected_total")
+    answered = sum(finished.get(reason, 0.0) for reason in ANSWERED_REASONS)
+    failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS)
+    buckets = increment.histograms.get("e2e_seconds")
+    if buckets is None or slo.threshold_seconds is None:
+        return Ended(answered=answered, bad=failed, refused=refused)
+    split = split_at(buckets, slo.threshold_seconds)
+    late = min(max(0.0, split.bad - failed), answered)
+    undecided = min(failed, split.bad, answered - late)
+    in_time = min(max(0.0, split.good - failed), answered - late - undecided)
+    return Ended(in_time, answered - late - undecided - in_time, failed + late, undecided, refused)
 
 
-def _without(counts: Counts, charged: float) -> Counts:
-    """The counts less requests already charged as late: those ended above the threshold, or answered too late."""
-    bad = min(counts.bad, charged)
-    undecided = min(counts.undecided, charged - bad)
-    good = min(counts.good, charged - bad - undecided)
-    return Counts(counts.good - good, counts.bad - bad, counts.undecided - undecided)
+def _inside(sli: SliName, increment: Increment) -> Inside | None:
+    running, waiting = (increment.gauges.get((gauge, "")) for gauge in ("requests_running", "requests_waiting"))
+    if running is None or waiting is None:
+        return None
+    if sli not in UNTIL_FIRST_TOKEN:
+        return Inside(running + waiting, running + waiting)
+    return Inside(waiting, running + waiting, increment.counters.get(("preemptions_total", ""), 0.0))

@@ -1,57 +1,113 @@
-"""Requests that have not ended: counted when they become late, not when they end, and never lost.
+"""Requests that have not ended: counted when they become late, not when they end, once, and never lost.
 
 vLLM has no counter of arrivals. What is known at each reading: how many ended since the last one (e) and how many are
-in flight (p). So at least max(0, e + p - p_before) arrived, and what is missing from the balance gave up.
+in flight (p). So at least max(0, e + p - p_before) arrived, and what is missing from the balance gave up. Of those
+that had arrived a deadline ago, whatever has neither ended nor given up is late. A client that hangs up within the
+same reading in which another arrives cannot be told apart from the one that came: vLLM's page shows neither.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 
+from agent.model import Counts
+
 
 @dataclass(frozen=True, slots=True)
-class Late:
-    """What one reading changed: requests newly over their deadline, late ones that are gone, and ones that gave up.
+class Ended:
+    """Requests that ended between two readings, by what their end says.
 
-    `lost` were in flight when the process died: they got no answer.
+    `bad` ones ended too late, or failed; `undecided` ones may have been late; `in_time` ones were not; `answered` ones
+    are good unless they were charged as late before. `refused` ones never were in flight.
     """
 
-    newly_late: float = 0.0
-    resolved: float = 0.0
-    gave_up: float = 0.0
-    lost: float = 0.0
+    in_time: float = 0.0
+    answered: float = 0.0
+    bad: float = 0.0
+    undecided: float = 0.0
+    refused: float = 0.0
+
+    def __add__(self, other: "Ended") -> "Ended":
+        return Ended(
+            self.in_time + other.in_time,
+            self.answered + other.answered,
+            self.bad + other.bad,
+            self.undecided + other.undecided,
+            self.refused + other.refused,
+        )
+
+    @property
+    def left(self) -> float:
+        """How many of them were in flight before."""
+        return self.in_time + self.answered + self.bad + self.undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Requests in an engine at one reading: `pending` ones have not reached the end that is waited for, of `total`.
+
+    `preempted` ones since the last reading went back to the queue, and may have had their first token before.
+    """
+
+    pending: float
+    total: float
+    preempted: float = 0.0
 
 
 @dataclass(slots=True)
 class PendingRequests:
-    """The balance of one engine for one deadline. All counts are lower bounds: what cannot be told is not claimed."""
+    """The balance of one engine for one deadline. Late ones are a lower bound: what cannot be told is not claimed."""
 
     deadline_seconds: float
     _arrivals: deque[tuple[float, float]] = field(default_factory=deque)
     _arrived: float = 0.0
-    _ended: float = 0.0
-    _gave_up: float = 0.0
+    _gone: float = 0.0  # ended or gave up
     _in_flight: float = 0.0
-    _charged: float = 0.0
+    _preempted: float = 0.0  # at most so many of those that seem to wait have waited before
+    _charged: float = 0.0  # at most so many of those in the engine were counted as bad already
+    _uncleared: float = 0.0  # charged ones whose end, if it looks like an answer, is still to be left out
+    _unread: Ended = field(default_factory=Ended)  # ends of readings that did not say how many are in flight
 
-    def observe(self, at_seconds: float, ended: float, in_flight: float, *, restarted: bool) -> Late:
-        """One reading: `ended` requests since the last, `in_flight` now."""
-        lost = resolved = 0.0
+    def observe(self, at_seconds: float, ended: Ended, inside: Inside | None, *, restarted: bool) -> Counts:
+        """What one reading adds: `ended` since the last, `inside` now, None where the page does not say.
+
+        Requests in flight when the process died got no answer: they are bad.
+        """
+        lost = 0.0
         if restarted:
-            lost, resolved = max(0.0, self._in_flight - self._charged), self._charged
+            lost = max(0.0, self._in_flight - self._charged)
             self._arrivals.clear()
-            self._arrived = self._ended = self._gave_up = self._in_flight = self._charged = 0.0
-        balance = ended + in_flight - self._in_flight
+            self._arrived = self._gone = self._in_flight = self._preempted = self._charged = self._uncleared = 0.0
+            self._unread = Ended()
+        late = self._balance(at_seconds, ended, inside)
+        newly = max(0.0, ended.bad + late - self._charged)
+        self._charged += newly - ended.bad
+        self._uncleared = max(0.0, self._uncleared + newly - ended.bad)
+        undecided = self._clear(ended.undecided)
+        answered = self._clear(ended.answered)
+        if inside is not None:
+            self._charged = min(self._charged, inside.total)
+        return Counts(ended.in_time + answered, newly + lost + ended.refused, undecided)
+
+    def _balance(self, at_seconds: float, ended: Ended, inside: Inside | None) -> float:
+        """How many of the pending requests are late for certain."""
+        if inside is None:
+            self._unread += ended
+            return 0.0
+        self._preempted = min(self._preempted + inside.preempted, inside.pending)
+        in_flight = inside.pending - self._preempted
+        left, self._unread = (self._unread + ended).left, Ended()
+        balance = left + in_flight - self._in_flight
         self._arrived += max(0.0, balance)
-        self._gave_up += max(0.0, -balance)
-        self._ended += ended
+        self._gone += left + max(0.0, -balance)
         self._in_flight = in_flight
         self._arrivals.append((at_seconds, self._arrived))
-        late = min(
-            max(0.0, self._arrived_by(at_seconds - self.deadline_seconds) - self._ended - self._gave_up), in_flight
-        )
-        newly_late, resolved = max(0.0, late - self._charged), resolved + max(0.0, self._charged - late)
-        self._charged = late
-        return Late(newly_late, resolved, max(0.0, -balance), lost)
+        return min(max(0.0, self._arrived_by(at_seconds - self.deadline_seconds) - self._gone), in_flight)
+
+    def _clear(self, ends: float) -> float:
+        """These ends without the ones that were charged as late while they were pending."""
+        known = min(ends, self._uncleared)
+        self._uncleared -= known
+        return ends - known
 
     def _arrived_by(self, at_seconds: float) -> float:
         """Arrivals up to the last reading at or before `at_seconds`; older readings are dropped."""

@@ -6,6 +6,8 @@ Source: The Site Reliability Workbook, chapter 5, "Alerting on SLOs", multi-wind
 from agent.model import Burn, BurnPair, Counts, Slo
 from agent.stats.time_buckets import TimeBuckets
 
+ROUNDING_RATIO = 1e-9  # floats: 1 - 0.9 is less than 0.1, and 1/10 of bad events would burn faster than allowed
+
 
 def burn(slo: Slo, pair: BurnPair, events: TimeBuckets, now_seconds: float) -> Burn:
     """How one pair stands at `now_seconds`, with its reason.
@@ -36,7 +38,7 @@ def bad_events(slo: Slo, counts: Counts) -> float:
 def _reason(slo: Slo, pair: BurnPair, short_rate: float | None, long_rate: float | None, long: Counts) -> str:
     if short_rate is None or long_rate is None:
         return "no_events"
-    if short_rate <= pair.factor or long_rate <= pair.factor:
+    if min(short_rate, long_rate) <= pair.factor * (1 + ROUNDING_RATIO):
         return "within_budget"
     if bad_events(slo, long) < slo.min_bad_events:
         return "too_few_bad_events"

@@ -30,7 +30,7 @@ def _state(budget: Budget, burns: tuple[Burn, ...], *, has_fresh_sources: bool) 
         return "burning"
     if not has_fresh_sources:
         return "no_data"
-    if all(b.short_rate is None and b.long_rate is None for b in burns[:1]):
+    if (burns[0].long_counts if burns else budget.counts).total <= 0:
         return "no_traffic"
     if budget.remaining_ratio is not None and budget.remaining_ratio <= 0 and budget.coverage_ratio >= 1.0:
         return "exhausted"

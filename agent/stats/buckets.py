@@ -77,8 +77,18 @@ def latency(buckets: Buckets | None) -> Latency | None:
     if buckets is None or round(buckets.count) <= 0:
         return None
     p50, p90, p95, p99 = (percentile(buckets, quantile) for quantile in PERCENTILES)
-    mean = None if buckets.total is None else buckets.total / buckets.count
-    return Latency(p50, p90, p95, p99, mean, buckets.count)
+    return Latency(p50, p90, p95, p99, _mean(buckets), buckets.count)
+
+
+def _mean(buckets: Buckets) -> float | None:
+    """Sum over count, unless the buckets disprove it: vLLM observes absurd phase times for failed requests."""
+    if buckets.total is None:
+        return None
+    lowers = (0.0, *buckets.edges)
+    least = sum(lower * count for lower, count in zip(lowers, buckets.counts, strict=False))
+    most = sum(edge * count for edge, count in zip(buckets.edges, buckets.counts, strict=True) if count > 0)
+    slack = 1e-6 * (1.0 + least)
+    return buckets.total / buckets.count if least - slack <= buckets.total <= most + slack else None
 
 
 def split_at(buckets: Buckets, threshold: float) -> Counts:
@@ -107,8 +117,7 @@ def share_over(buckets: Buckets, threshold: float) -> Figure | None:
         return None
     low, high = counts.bad / counts.total, (counts.bad + counts.undecided) / counts.total
     value = low if counts.undecided == 0 else _spread(buckets, threshold, counts)
-    ci = share_interval(value, counts.total)
-    return Figure(value, low, high, counts.total, *ci)
+    return Figure(value, low, high, counts.total, *share_interval(low, high, counts.total))
 
 
 def _spread(buckets: Buckets, threshold: float, counts: Counts) -> float | None:

@@ -2,7 +2,8 @@
 
 Two histograms do not say which requests kept both. What they do say (Frechet 1935): at least a + c - 1 of the
 requests, at most the smaller of a and c. The TTFT histogram counts requests by their first token and the TPOT
-histogram by their end, so the requests in flight at either edge of the window widen the bounds further.
+histogram by their end, so the requests in flight when the window begins widen the bounds further; those that are in
+flight when it ends, or whose client hung up, can only be among the slow ones that are taken off.
 """
 
 from collections.abc import Iterable
@@ -22,32 +23,27 @@ class GoodputTarget:
     tpot_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class InFlight:
-    """Requests running at the start and at the end of the window; None where no reading says so."""
-
-    at_start: float | None
-    at_end: float | None
-
-
 def goodput_bounds(
-    ttft: Buckets | None, tpot: Buckets | None, failed: float, in_flight: InFlight, target: GoodputTarget
+    ttft: Buckets | None, tpot: Buckets | None, failed: float | None, before: float | None, target: GoodputTarget
 ) -> Figure | None:
     """Bounds on the share of finished requests that kept both thresholds; None without finished requests.
 
-    `failed` finished requests are never good. Where the requests in flight at an edge are unknown, any number may have
-    crossed it, and the TTFT histogram proves nothing on that side.
+    `failed` finished requests are never good. `before` is how many requests may have had their first token before the
+    window and no end: of those the TTFT histogram says nothing. Where either is unknown, it proves nothing.
+
+    At least: who finished, less who was too slow by TPOT, by TTFT, who failed and who came before. At most: who was
+    fast enough by TPOT and did not fail; and who was by TTFT, or came before.
     """
     if ttft is None or tpot is None or tpot.count <= 0:
         return None
     finished = tpot.count
     first, pace = split_at(ttft, target.ttft_seconds), split_at(tpot, target.tpot_seconds)
-    most = min(pace.good + pace.undecided, finished - failed)
-    if in_flight.at_start is not None:
-        most = min(most, first.good + first.undecided + in_flight.at_start)
+    most = min(pace.good + pace.undecided, finished - (failed or 0.0))
     least = 0.0
-    if in_flight.at_end is not None:
-        least = max(0.0, first.good - in_flight.at_end) + pace.good - finished - failed
+    if before is not None:
+        most = min(most, first.good + first.undecided + before)
+        if failed is not None:
+            least = pace.good - (first.bad + first.undecided) - before - failed
     high = max(0.0, most) / finished
     low = min(max(0.0, least) / finished, high)
     return Figure(low if low == high else None, low, high, finished)
@@ -65,7 +61,8 @@ def per_second(ratio: Figure | None, seconds: float) -> Figure | None:
 def exact_goodput(results: Iterable[ProbeResult], target: GoodputTarget) -> Figure | None:
     """The share of canaries that succeeded and kept both thresholds; None without canaries.
 
-    A canary whose TPOT the stream could not show is undecided: it widens the bounds instead of being guessed.
+    `results` are those that say something about the service. A canary with a figure that the stream could not show is
+    undecided: it widens the bounds instead of being guessed.
     """
     counts = Counts()
     for result in results:
@@ -74,12 +71,11 @@ def exact_goodput(results: Iterable[ProbeResult], target: GoodputTarget) -> Figu
         return None
     low, high = counts.good / counts.total, (counts.good + counts.undecided) / counts.total
     value = low if low == high else None
-    return Figure(value, low, high, counts.total, *share_interval(value, counts.total))
+    return Figure(value, low, high, counts.total, *share_interval(low, high, counts.total))
 
 
 def _verdict(result: ProbeResult, target: GoodputTarget) -> Counts:
-    if not result.is_ok or result.ttft_seconds is None or result.ttft_seconds > target.ttft_seconds:
+    kept = ((result.ttft_seconds, target.ttft_seconds), (result.tpot_seconds, target.tpot_seconds))
+    if not result.is_ok or any(figure is not None and figure > most for figure, most in kept):
         return Counts(bad=1)
-    if result.tpot_seconds is None:
-        return Counts(undecided=1)
-    return Counts(good=1) if result.tpot_seconds <= target.tpot_seconds else Counts(bad=1)
+    return Counts(undecided=1) if any(figure is None for figure, _ in kept) else Counts(good=1)

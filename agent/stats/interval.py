@@ -17,13 +17,15 @@ def rank_interval(quantile: float, count: int) -> tuple[int | None, int | None]:
     return (low if low >= 0 else None), (high if high <= count - 1 else None)
 
 
-def share_interval(share: float | None, count: float) -> tuple[float | None, float | None]:
-    """Wilson's interval for a share of `count` events; (None, None) when the share is unknown or there are none.
+def share_interval(low: float, high: float, count: float) -> tuple[float, float]:
+    """Wilson's interval for a share of `count` (> 0) events that is only known to lie between `low` and `high`.
 
     Source: Wilson (1927); it stays within 0..1 and is right for shares near 0, where an error budget lives.
     """
-    if share is None or count <= 0:
-        return None, None
+    return _wilson(low, count)[0], _wilson(high, count)[1]
+
+
+def _wilson(share: float, count: float) -> tuple[float, float]:
     square = Z_95 * Z_95 / count
     centre = (share + square / 2) / (1 + square)
     half = Z_95 / (1 + square) * math.sqrt(max(share * (1 - share), 0.0) / count + square / (4 * count))

@@ -69,20 +69,20 @@ class _Tier:
 
     def add(self, events: Events) -> None:
         first, last = floor(events.from_seconds / self.width), floor(events.to_seconds / self.width)
-        counts = (events.counts.good, events.counts.bad, events.counts.undecided)
         self._advance(last)
-        if first == last or events.to_seconds <= events.from_seconds:
-            self._put(last, counts)
-            return
-        span = events.to_seconds - events.from_seconds
-        put = (0.0, 0.0, 0.0)
-        for bucket in range(first, last):
-            end = (bucket + 1) * self.width
-            share = (end - max(events.from_seconds, bucket * self.width)) / span
-            part = tuple(count * share for count in counts)
-            self._put(bucket, (part[0], part[1], part[2]))
-            put = (put[0] + part[0], put[1] + part[1], put[2] + part[2])
-        self._put(last, (counts[0] - put[0], counts[1] - put[1], counts[2] - put[2]))
+        assert self.head is not None  # noqa: S101  _advance saw to it
+        oldest, span = self.head - self.size + 1, events.to_seconds - events.from_seconds
+        shares = [
+            ((bucket + 1) * self.width - events.from_seconds) / span for bucket in range(max(first, oldest), last)
+        ]
+        shares += [1.0] * (self.head - max(last, oldest) + 1)  # what has come by the end of each bucket up to the head
+        start = self.head + 1 - len(shares)
+        for kind, count in enumerate((events.counts.good, events.counts.bad, events.counts.undecided)):
+            if count:
+                self.totals[kind] += count
+                ends = self._ends[kind]
+                for index, share in enumerate(shares, start):
+                    ends[index % self.size] += count * share
 
     def _advance(self, bucket: int) -> None:
         if self.head is None:
@@ -94,24 +94,14 @@ class _Tier:
                 self._ends[kind][index % self.size] = self.totals[kind]
         self.head = max(self.head, bucket)
 
-    def _put(self, bucket: int, counts: tuple[float, float, float]) -> None:
-        assert self.head is not None  # noqa: S101  _advance came first
-        oldest = self.head - self.size + 1
-        for kind, count in enumerate(counts):
-            if count:
-                self.totals[kind] += count
-                ends = self._ends[kind]
-                for index in range(max(bucket, oldest), self.head + 1):
-                    ends[index % self.size] += count
-
     def since(self, start_seconds: float) -> Counts:
         if self.head is None:
             return Counts()
-        position = start_seconds / self.width
-        bucket = floor(position)
+        bucket = floor(start_seconds / self.width)
         if bucket > self.head:
             return Counts()
-        good, bad, undecided = (self._after(kind, bucket, position - bucket) for kind in range(3))
+        passed = (start_seconds - bucket * self.width) / self.width  # unix times have no digits to spare
+        good, bad, undecided = (self._after(kind, bucket, passed) for kind in range(3))
         return Counts(good, bad, undecided)
 
     def _after(self, kind: int, bucket: int, passed: float) -> float:
