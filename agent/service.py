@@ -48,10 +48,10 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
             listeners.append(JsonlOutput(config.outputs.jsonl, delivered=metrics.delivered).write)
         agent = Agent(config, clock, metrics, Listeners(tuple(listeners), extras.recorder), extras.path)
         ViewCollector(agent.view, registry)
+        runner = await _listen(config.server, make_app(agent.view, registry, agent, note=extras.note))
         otlp = OtlpExport(config.outputs.otlp, agent.view, metrics, node=config.node) if config.outputs.otlp else None
         if otlp is not None and config.outputs.otlp is not None:
             agent.also_every("otlp", config.outputs.otlp.interval_seconds, otlp.push)
-        runner = await _listen(config.server, make_app(agent.view, registry, agent, note=extras.note))
         posting = asyncio.create_task(alertmanager.run())
         try:
             async with agent.running():
@@ -71,9 +71,10 @@ async def _listen(server: Server, app: web.Application) -> web.AppRunner:
     await runner.setup()
     try:
         await web.TCPSite(runner, server.host, server.port).start()
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         await runner.cleanup()
+        reason = error.strerror if isinstance(error, OSError) else "a port is at most 65535"
         raise UsageError(
-            f"cannot listen on {server.listen}: {error.strerror}", "Is another agent running? Set server.listen."
+            f"cannot listen on {server.listen}: {reason}", "Is another agent running? Set server.listen."
         ) from None
     return runner

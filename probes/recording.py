@@ -1,5 +1,6 @@
 """Recordings: gzip'd JSON lines of what was seen, ordered by time; the format stands in docs/recordings.md."""
 
+import contextlib
 import gzip
 import json
 import math
@@ -61,6 +62,11 @@ class RecordingWriter:
 
     def close(self) -> None:
         self._file.close()
+
+    def abandon(self) -> None:
+        """Close after a failed write: what is on disk stays, what did not fit is given up."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
