@@ -7,11 +7,10 @@ from pathlib import Path
 
 from agent.config import Config
 from agent.model import Effects
-from agent.plan import Plan
 from agent.planning import all_targets, make_plan
 from agent.tick import Memory, tick
 from probes.discovery.file import Found
-from probes.recording import PAGE_SOURCES, Entry, EntryReader, read_entries
+from probes.recording import PAGE_SOURCES, EntryReader, read_entries
 from probes.sample import ProbeResult
 
 
@@ -39,13 +38,13 @@ class Replay:
             while due < entry.at_seconds:
                 yield from self._tick(tick(plan, memory, due))
                 due += self.config.tick_seconds
-            if _is_new(entry, plan):
-                found[entry.target] = Found(entry.target, {"name": entry.target, "kind": entry.source})
-                plan = make_plan(self.config, all_targets(self.config, found.values()))
             seen = reader.read(entry)
             if isinstance(seen, ProbeResult):
                 memory.windows.take_probe(seen)
             elif seen is not None:
+                if seen.source in PAGE_SOURCES and entry.target not in plan.targets:
+                    found[entry.target] = Found(entry.target, {"name": entry.target, "kind": seen.source})
+                    plan = make_plan(self.config, all_targets(self.config, found.values()))
                 memory.windows.take(seen)
         if not math.isnan(due):
             yield from self._tick(tick(plan, memory, due))
@@ -55,7 +54,3 @@ class Replay:
         self.last = effects
         if effects.changed_alerts or effects.changed_recommendations:
             yield effects
-
-
-def _is_new(entry: Entry, plan: Plan) -> bool:
-    return entry.source in PAGE_SOURCES and entry.target not in plan.targets

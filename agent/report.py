@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.model import Signals
@@ -43,10 +43,10 @@ def report(
     A counter's rise is taken from the last reading at or before `from` to the last at or before `to`.
     `dollars_per_second` is by target, or one price of every GPU (an engine target counts as one GPU); None: unknown.
     """
-    windows, first, last = _read(recording, stretch)
-    start = first if stretch.from_seconds is None else stretch.from_seconds
-    end = last if stretch.to_seconds is None else stretch.to_seconds
-    names = _names(windows, stretch, start, end)
+    windows, recorded = _read(recording, stretch)
+    start = recorded.first_seconds if stretch.from_seconds is None else stretch.from_seconds
+    end = recorded.last_seconds if stretch.to_seconds is None else stretch.to_seconds
+    names = _names(windows, recorded, stretch.target, start, end)
     price = dollars_per_second
     return Report(
         start,
@@ -68,11 +68,21 @@ def _priced(
     return replace(question, dollars_per_second=sum(known)) if len(known) == len(engines) else question
 
 
-def _read(recording: Path, stretch: Stretch) -> tuple[Windows, float, float]:
-    windows, reader = Windows(keep_seconds=math.inf), EntryReader()
-    first, last = math.inf, -math.inf
+@dataclass(slots=True)
+class _Recorded:
+    """What a whole recording holds, whatever the stretch."""
+
+    first_seconds: float = math.inf
+    last_seconds: float = -math.inf
+    targets: set[str] = field(default_factory=set)
+
+
+def _read(recording: Path, stretch: Stretch) -> tuple[Windows, _Recorded]:
+    windows, reader, recorded = Windows(keep_seconds=math.inf), EntryReader(), _Recorded()
     for entry in read_entries(recording):
-        first, last = min(first, entry.at_seconds), max(last, entry.at_seconds)
+        recorded.first_seconds = min(recorded.first_seconds, entry.at_seconds)
+        recorded.last_seconds = max(recorded.last_seconds, entry.at_seconds)
+        recorded.targets.add(entry.target)
         if stretch.to_seconds is not None and entry.at_seconds > stretch.to_seconds:
             continue
         seen = reader.read(entry)
@@ -80,20 +90,20 @@ def _read(recording: Path, stretch: Stretch) -> tuple[Windows, float, float]:
             windows.take_probe(seen)
         elif seen is not None:
             windows.take(seen)
-    if first > last:
+    if not recorded.targets:
         raise EmptyStretchError(f"{recording}: holds no entries.")
-    return windows, first, last
+    return windows, recorded
 
 
-def _names(windows: Windows, stretch: Stretch, start: float, end: float) -> Sequence[str]:
-    every = sorted({key.target for key in windows.increments} | set(windows.probes))
-    names = [name for name in every if stretch.target in (None, name)]
-    if not names:
+def _names(windows: Windows, recorded: _Recorded, target: str | None, start: float, end: float) -> Sequence[str]:
+    if target is not None and target not in recorded.targets:
         raise EmptyStretchError(
-            f"no target is called {stretch.target}; the recording has {', '.join(every) or 'none'}."
+            f"no target is called {target}; the recording has {', '.join(sorted(recorded.targets))}."
         )
-    if not any(True for _ in windows.between(start, end, names)):
-        times = [i.to_seconds for increments in windows.increments.values() for i in increments]
-        span = f"from {min(times):.1f} to {max(times):.1f}" if times else "no readings"
+    every = sorted({key.target for key in windows.increments} | set(windows.probes))
+    names = [name for name in every if target in (None, name)]
+    probed = any(start < result.at_seconds <= end for name in names for result in windows.probes.get(name, ()))
+    if not probed and not any(True for _ in windows.between(start, end, names)):
+        span = f"from {recorded.first_seconds:.1f} to {recorded.last_seconds:.1f}"
         raise EmptyStretchError(f"nothing was read between {start:.1f} and {end:.1f}; the recording has {span}.")
     return names

@@ -1,0 +1,157 @@
+"""Replay: the same readings give the same alerts and advice, later and in virtual time."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from fake_engine import FakeEngine, no_page
+
+from agent.cli import main
+from agent.config import Config
+from agent.config_file import parse_config
+from agent.model import Alert, Recommendation
+from agent.planning import all_targets, make_plan
+from agent.replay import Replay
+from agent.tick import Memory, tick
+from probes.recording import EntryReader, RecordingWriter
+from probes.recording import read_entries as entries_of
+from probes.sample import ProbeResult
+
+T0 = 1_800_000_000.0
+CONFIG = """
+tick_seconds: 5
+scrape: {interval_seconds: 10}
+targets: [{name: vllm-0, url: "http://vllm-0:8000", model: m}]
+canaries: [{kind: chat}]
+slos:
+  - {name: chat-ttft, service: chat, sli: ttft, objective_ratio: 0.99, threshold_seconds: 2.5}
+  - {name: chat-up, service: chat, sli: availability, source: canary, objective_ratio: 0.99}
+"""
+
+
+def write_story(path: Path) -> None:
+    """Good for 10 minutes, a queue and slow first tokens for 20, then away; every 10 s, with a canary each minute."""
+    writer, engine = RecordingWriter(path), FakeEngine()
+    for step in range(240):
+        at = T0 + 10 * step
+        overloaded = 60 <= step < 180
+        engine.finish(20, ttft=30.0 if overloaded else 0.3)
+        engine.waiting = 10.0 * (step - 60) if overloaded else 0.0
+        engine.running = 8.0
+        if step < 200:
+            writer.write_scrape(engine.reading(at), engine.page())
+        else:
+            writer.write_scrape(no_page(at, outcome="connect_refused"), "")
+        if step % 6 == 0:
+            outcome = "ok" if step < 200 else "connect_refused"
+            e2e = 1.0 if step < 200 else None
+            writer.write_probe(ProbeResult("vllm-0", "chat", outcome, at, at + 1, "m", e2e_seconds=e2e))
+    writer.close()
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    write_story(tmp_path / "story.jsonl.gz")
+    return tmp_path / "story.jsonl.gz"
+
+
+@dataclass(slots=True)
+class Heard:
+    """What came out, in order."""
+
+    alerts: list[Alert] = field(default_factory=list)
+    advice: list[Recommendation] = field(default_factory=list)
+
+
+def live(recording: Path, config: Config) -> Heard:
+    """The readings as a running agent takes them: one by one, with a tick every 5 s in between."""
+    memory, plan, heard = Memory(), make_plan(config, all_targets(config, ())), Heard()
+    reader, queue = EntryReader(), list(entries_of(recording))
+    now = queue[0].at_seconds
+    while queue:
+        now += config.tick_seconds
+        while queue and queue[0].at_seconds <= now:
+            seen = reader.read(queue.pop(0))
+            if isinstance(seen, ProbeResult):
+                memory.windows.take_probe(seen)
+            elif seen is not None:
+                memory.windows.take(seen)
+        effects = tick(plan, memory, now)
+        heard.alerts += effects.changed_alerts
+        heard.advice += effects.changed_recommendations
+    return heard
+
+
+def test_a_replay_gives_the_alerts_and_the_advice_of_live_ticks(recording: Path) -> None:
+    config = parse_config(CONFIG, "story.yaml")
+    truth, heard = live(recording, config), Heard()
+    for effects in Replay(recording, config).effects():
+        heard.alerts += effects.changed_alerts
+        heard.advice += effects.changed_recommendations
+    assert heard.alerts == truth.alerts
+    assert heard.advice == truth.advice
+    names = {(alert.name, dict(alert.labels).get("tier")) for alert in heard.alerts}
+    assert {
+        ("SLOBurnRate", "fast"),
+        ("SLOBurnRate", "slow"),
+        ("EngineUnreachable", None),
+        ("CanaryDown", None),
+    } <= names
+    assert heard.advice[0].action == "scale"
+
+
+def test_two_replays_are_equal(recording: Path) -> None:
+    config = parse_config(CONFIG, "story.yaml")
+    first, second = list(Replay(recording, config).effects()), list(Replay(recording, config).effects())
+    assert first == second
+
+
+def test_a_target_that_never_answered_in_the_recording_is_watched_as_well(tmp_path: Path) -> None:
+    """The config names no target; all that the recording has of `vllm-9` are refused connections."""
+    writer = RecordingWriter(tmp_path / "down.jsonl.gz")
+    for step in range(12):
+        writer.write_scrape(no_page(T0 + 10 * step, target="vllm-9", outcome="connect_refused"), "")
+    writer.close()
+    config = parse_config("slos: []", "none.yaml")
+    alerts = [a for effects in Replay(tmp_path / "down.jsonl.gz", config).effects() for a in effects.changed_alerts]
+    assert [(alert.name, dict(alert.labels)["target"]) for alert in alerts] == [("EngineUnreachable", "vllm-9")]
+
+
+def lines_of(text: str) -> Iterator[tuple[str, dict[str, object]]]:
+    for line in text.splitlines():
+        document = json.loads(line)
+        kind = next(key for key in ("alert", "recommendation", "summary") if key in document)
+        yield kind, document
+
+
+def test_the_command_prints_json_lines_and_one_summary_last(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "agent.yaml").write_text(CONFIG)
+    code = main(["replay", str(recording), "-c", str(tmp_path / "agent.yaml"), "--json"])
+    lines = list(lines_of(capsys.readouterr().out))
+    kinds = [kind for kind, _ in lines]
+    assert code == 1  # something paged
+    assert kinds.count("summary") == 1
+    assert kinds[-1] == "summary"
+    alert = next(document for kind, document in lines if kind == "alert")
+    assert set(alert) == {"at", "alert"}
+    summary = lines[-1][1]["summary"]
+    assert isinstance(summary, dict)
+    firing = [d for kind, d in lines if kind == "alert" and d["alert"]["state"] == "firing"]  # type: ignore[call-overload, index]
+    assert summary["alerts"] == len(firing)
+    assert summary["ticks"] == 2390 / 5
+    assert [slo["name"] for slo in summary["slos"]] == ["chat-ttft", "chat-up"]
+
+
+def test_a_quiet_recording_ends_with_exit_code_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer, engine = RecordingWriter(tmp_path / "calm.jsonl.gz"), FakeEngine()
+    for step in range(30):
+        engine.finish(5)
+        writer.write_scrape(engine.reading(T0 + 10 * step), engine.page())
+    writer.close()
+    (tmp_path / "agent.yaml").write_text(CONFIG)
+    assert main(["replay", str(tmp_path / "calm.jsonl.gz"), "-c", str(tmp_path / "agent.yaml")]) == 0
+    assert "0 pages, 0 tickets, 0 recommendations" in capsys.readouterr().out
