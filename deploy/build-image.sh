@@ -74,13 +74,36 @@ build() {
     echo "image: $name:$version on $base, in $work/storage"
 }
 
+# As the manifests run it: no root, a root file system that cannot be written, /tmp in memory, the host's network. A plain
+# chroot in a mount namespace of its own, since `buildah run` answers Ctrl-C by killing what it runs.
 run() {
     if [[ $engine == docker ]]; then
         exec docker run --rm --network host --read-only --tmpfs /tmp "$name:$version" "$@"
     fi
-    running=$(in_buildah from --pull-never --signature-policy "$work/policy.json" "$name:$version")
+    prepare_buildah
+    if ! running=$(in_buildah from --pull-never --signature-policy "$work/policy.json" "$name:$version" 2> /dev/null); then
+        echo "there is no image in $work/storage yet: make image" >&2
+        exit 1
+    fi
     trap 'in_buildah rm "$running" > /dev/null' EXIT
-    in_buildah run --isolation chroot --network host "$running" -- slo-agent "$@"
+    local folder user environment
+    folder=$(in_buildah mount "$running")
+    user=$(in_buildah inspect --type container --format '{{.OCIv1.Config.User}}' "$running")
+    mapfile -t environment < <(
+        in_buildah inspect --type container --format '{{range .OCIv1.Config.Env}}{{println .}}{{end}}' "$running" | grep '='
+    )
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    unshare --mount bash -euc '
+        folder=$1 user=$2
+        shift 2
+        mount --bind "$folder" "$folder"
+        mount -o remount,bind,ro "$folder"
+        mount -t proc proc "$folder/proc"
+        mount --rbind /dev "$folder/dev"
+        mount -t tmpfs -o size=32m,mode=1777 tmpfs "$folder/tmp"
+        cd "$folder"
+        exec chroot --userspec="$user" --groups= "$folder" "$@"
+    ' run "$folder" "$user" /usr/bin/env -i "${environment[@]}" slo-agent "$@"
 }
 
 case ${1:-build} in

@@ -91,7 +91,7 @@ def test_the_image_knows_its_version_and_is_not_root(environment: dict[str, str]
 
 
 @pytest.mark.real
-def test_the_demo_plays_in_the_image(environment: dict[str, str]) -> None:
+def test_the_demo_plays_in_the_image_whose_root_cannot_be_written(environment: dict[str, str]) -> None:
     """Its page answers, it has evaluated its SLOs, and Ctrl-C stops all of it."""
     port = free_port()
     demo = subprocess.Popen(
@@ -112,4 +112,5 @@ def test_the_demo_plays_in_the_image(environment: dict[str, str]) -> None:
     finally:
         os.killpg(demo.pid, signal.SIGINT)
         words = demo.communicate(timeout=60)[0]
-    assert page(port, "/") is None, words
+    assert words.rstrip().endswith("stopped."), words
+    assert page(port, "/") is None
