@@ -8,7 +8,7 @@ from agent.advice.scale_out import scale_out
 from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
 from agent.alerts.health import last_results, target_status
-from agent.alerts.slo_alerts import held_labels, slo_alerts
+from agent.alerts.slo_alerts import held_labels, slo_alerts, wants_alerts
 from agent.alerts.target_alerts import blind_alert, target_alerts
 from agent.model import Effects, Recommendation, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
@@ -60,7 +60,7 @@ def _burn_alerts(
 ) -> list[Wanted]:
     wanted: list[Wanted] = []
     for status in slos:
-        if status.state in ("burning", "exhausted"):
+        if wants_alerts(status):
             cause = likely_cause(status.slo, targets, plan.targets, memory.windows, now_seconds)
             advice = next((entry.summary for entry in memory.ledger.open if _names_slo(entry, status.slo)), "")
             wanted += slo_alerts(status, cause, advice, plan)

@@ -15,6 +15,7 @@ from agent.windows import EngineKey, Increment, Windows
 
 WINDOW_SECONDS = 300.0
 QUEUE_SHARE = 0.8  # of the readings must show waiting requests (facts: saturation shows in 80 % of scrapes)
+LEAST_COVERED_RATIO = 0.2  # of the window must have been seen: what stood for seconds is not sustained
 TARGET_UTILISATION = 0.8  # of the proven rate: above it, queueing delay grows without bound
 DRAIN_SECONDS = 600.0  # the backlog should be gone after so long
 VERIFY_SECONDS = 600.0  # beyond the cold start, until what was advised can be seen
@@ -50,7 +51,9 @@ def scale_out(
         if not burning:
             continue
         load = measured_load(group, windows, now_seconds)
-        if load is None or load.queue_share < QUEUE_SHARE or load.served_rate <= 0:
+        if load is None or load.covered_ratio < LEAST_COVERED_RATIO:
+            continue
+        if load.queue_share < QUEUE_SHARE or load.served_rate <= 0:
             continue
         advice = _recommend(plan, model, role, burning[0], load, group, now_seconds)
         if advice.proposed > advice.current:

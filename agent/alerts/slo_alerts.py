@@ -38,8 +38,7 @@ def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iter
         if burn.is_burning:
             words = {"summary": _summary(slo, burn), "description": burn_words(slo, burn), **common}
             yield Wanted(burn_labels(slo, burn, plan.node), words)
-    left = status.budget.remaining_ratio
-    if left is not None and left <= 0 and status.budget.coverage_ratio >= 1.0:
+    if _is_spent(status):
         labels = alert_labels(
             "SLOBudgetExhausted", "ticket", plan.node, slo=slo.name, service=slo.service, model=slo.model, role=slo.role
         )
@@ -49,6 +48,11 @@ def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iter
             **common,
         }
         yield Wanted(labels, words)
+
+
+def wants_alerts(status: SloStatus) -> bool:
+    """Whether `slo_alerts` has any for it, whatever else its state says."""
+    return any(burn.is_burning for burn in status.burns) or _is_spent(status)
 
 
 def held_labels(status: SloStatus, plan: Plan) -> Iterator[tuple[tuple[str, str], ...]]:
@@ -92,6 +96,11 @@ def window_word(seconds: float) -> str:
         if seconds % size == 0:
             return f"{seconds / size:.0f}{unit}"
     return f"{seconds:g}s"
+
+
+def _is_spent(status: SloStatus) -> bool:
+    left = status.budget.remaining_ratio
+    return left is not None and left <= 0 and status.budget.coverage_ratio >= 1.0
 
 
 def _summary(slo: Slo, burn: Burn) -> str:

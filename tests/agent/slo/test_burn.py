@@ -57,8 +57,8 @@ def test_budget_spent(outage_seconds: float, share: float, spent: dict[float, fl
 def test_an_hour_of_outage_weighs_what_its_traffic_weighs(
     day_rate: float,
     night_rate: float,
-    at_night: bool,
-    spent: float,  # noqa: FBT001  a column of the table
+    at_night: bool,  # noqa: FBT001  a column of the table
+    spent: float,
 ) -> None:
     """slo.md C: 12 hours of day and of night; an average of ratios would say 138.9 % in every row."""
     buckets = TimeBuckets()

@@ -1,0 +1,140 @@
+"""Scaling out: only for a queue that stands under a burning TTFT page, and only by what is proven."""
+
+from dataclasses import replace
+
+import pytest
+from fake_engine import FakeEngine, no_page
+
+from agent.advice.scale_out import measured_load
+from agent.model import BurnPair, Recommendation, SliName, Slo
+from agent.plan import AdvicePlan, Plan
+from agent.sli.count import TargetFacts
+from agent.tick import Memory, tick
+
+T0 = 1_800_000_000.0
+FAST = BurnPair("page", "fast", 300.0, 3_600.0, 14.4)
+TICKET = BurnPair("ticket", "trend", 300.0, 3_600.0, 14.4)
+KEYS = {"requests_waiting", "arrival_rate_per_second", "served_rate_per_second", "burn_rate:s"}
+
+
+def plan_of(sli: SliName = "ttft", pair: BurnPair = FAST, replicas: int = 2, **advice: object) -> Plan:
+    slo = Slo("s", "chat", sli, "engine", 0.99, 30 * 86_400.0, (pair,), 2.5)
+    facts = TargetFacts("m", "aggregated", None, dollars_per_second=0.001)
+    targets = {f"vllm-{number}": facts for number in range(replicas)}
+    return Plan((slo,), targets, advice=AdvicePlan(**advice))  # type: ignore[arg-type]
+
+
+def advised(
+    plan: Plan, growth: float = 20.0, ttft: float = 7.0, served: float = 40.0, waiting: float = 50.0, steps: int = 40
+) -> list[Recommendation]:
+    """What is advised while each replica serves so many requests in 10 s and its queue grows by `growth` in 10 s."""
+    memory, found = Memory(), []
+    engines = [FakeEngine(name, waiting=waiting, running=8) for name in plan.targets]
+    for step in range(steps):
+        for engine in engines:
+            memory.windows.take(engine.reading(T0 + 10 * step))
+            engine.finish(served, ttft=ttft)
+            engine.generated += 1
+            engine.waiting += growth
+        found += tick(plan, memory, T0 + 10 * step).changed_recommendations
+    return found
+
+
+def test_a_queue_that_grows_under_a_burning_ttft_page_asks_for_replicas() -> None:
+    """Two replicas serve 4/s each, and 2/s more arrive at each: 12 / 4 = 3 replicas at the limit, 3 / 0.8 = 4 with room."""
+    best = advised(plan_of())[-1]
+    assert (best.action, best.current, best.proposed, best.low) == ("scale", 2, 4, 3)
+    assert best.low <= best.proposed <= best.high
+    assert (best.reason_code, best.binding, best.model, best.role) == ("sustained_queueing", "queue", "m", "aggregated")
+    values = {evidence.signal: evidence.value for evidence in best.evidence}
+    assert set(values) >= KEYS
+    assert values["served_rate_per_second"] == pytest.approx(8.0)
+    assert values["arrival_rate_per_second"] == pytest.approx(12.0)
+    assert best.alternatives[0]["dollars_per_hour"] == pytest.approx(0.001 * 3600 * best.low)
+    assert best.do_nothing["meets_slo"] is False
+    assert "from 2 to 4" in best.summary
+
+
+@pytest.mark.parametrize(
+    ("why", "plan", "load"),
+    [
+        ("no queue", plan_of(), {"growth": 0.0, "waiting": 0.0}),
+        ("TTFT is kept", plan_of(), {"ttft": 0.2, "growth": 0.0, "waiting": 1.0}),
+        ("the SLO is about pace", plan_of("tpot"), {}),
+        ("only a ticket burns", plan_of(pair=TICKET), {}),
+        ("no more replicas are allowed", plan_of(max_replicas=2), {}),
+        ("fewer than there are were allowed", plan_of(max_replicas=1), {}),
+        ("another SLO drives scaling", plan_of(slo_names=("other",)), {}),
+        ("nothing is served: more of it serves nothing", plan_of(), {"served": 0.0}),
+    ],
+)
+def test_no_advice_when(why: str, plan: Plan, load: dict[str, float]) -> None:
+    assert advised(plan, **load) == [], why
+
+
+def test_a_queue_of_seconds_is_not_sustained() -> None:
+    """With 10 s between pages: nothing is advised before a minute of them."""
+    first = advised(plan_of())[0]
+    assert first.at_seconds == T0 + 60
+
+
+def test_a_limit_on_replicas_bounds_every_figure() -> None:
+    best = advised(plan_of(max_replicas=3))[-1]
+    assert (best.low, best.proposed, best.high) == (3, 3, 3)
+
+
+def test_a_growing_queue_asks_for_more_and_the_same_advice_is_not_repeated() -> None:
+    """With ten times the growth, 2 x (4 + 20)/s arrive: 12 replicas at their limit."""
+    calm, wild = advised(plan_of()), advised(plan_of(), growth=200.0)
+    assert len([entry for entry in calm if entry.verdict is None]) == 1
+    assert wild[-1].low == 12
+    assert wild[-1].proposed > calm[-1].proposed
+
+
+def test_a_page_without_the_queue_is_no_empty_queue() -> None:
+    """One of the two replicas does not tell how many wait: then nobody knows what is asked of both."""
+    plan, memory = plan_of(), Memory()
+    told, silent = FakeEngine("vllm-0", waiting=50, running=8), FakeEngine("vllm-1", waiting=50, running=8)
+    for step in range(40):
+        at = T0 + 10 * step
+        memory.windows.take(told.reading(at))
+        whole = silent.reading(at)
+        known = tuple(sample for sample in whole.samples if sample.signal != "requests_waiting")
+        memory.windows.take(replace(whole, samples=known))
+        for engine in (told, silent):
+            engine.finish(40, ttft=7.0)
+            engine.waiting += 20
+        assert tick(plan, memory, at).changed_recommendations == ()
+
+
+def test_replicas_that_do_not_answer_count_as_replicas_and_lower_the_confidence() -> None:
+    """Three should serve, one is down: the two others serve 4/s each. `current` is 3, not 2."""
+    plan, memory = plan_of(replicas=3), Memory()
+    engines = [FakeEngine(f"vllm-{number}", waiting=50, running=8) for number in range(2)]
+    found: list[Recommendation] = []
+    for step in range(40):
+        memory.windows.take(no_page(T0 + 10 * step, target="vllm-2"))
+        for engine in engines:
+            memory.windows.take(engine.reading(T0 + 10 * step))
+            engine.finish(40, ttft=7.0)
+            engine.waiting += 20
+        found += tick(plan, memory, T0 + 10 * step).changed_recommendations
+    assert found[-1].current == 3
+    assert found[-1].confidence <= round(0.7 * 2 / 3, 2)
+    assert "2 replicas (of 3; the others do not answer)" in found[-1].summary
+
+
+def test_a_replica_that_has_just_come_does_not_dilute_the_proven_rate() -> None:
+    """Each serves 4/s; one has been seen for 2 minutes of the 5. Together they serve 8/s, not less."""
+    plan, memory = plan_of(), Memory()
+    old, young = FakeEngine("vllm-0", waiting=50, running=8), FakeEngine("vllm-1", waiting=50, running=8)
+    for step in range(60):
+        for engine in (old, young)[: 1 if step < 48 else 2]:
+            memory.windows.take(engine.reading(T0 + 10 * step))
+            engine.finish(40, ttft=7.0)
+            engine.waiting += 20
+        effects = tick(plan, memory, T0 + 10 * step)
+    load = measured_load(effects.snapshot.targets, memory.windows, T0 + 590)
+    assert load is not None
+    assert load.served_rate == pytest.approx(8.0)
+    assert load.covered_ratio == pytest.approx(110 / 300)

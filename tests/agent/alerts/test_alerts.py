@@ -1,0 +1,176 @@
+"""Alerts as `tick()` raises them: labels as promised, words that hold the counts, silence that resolves nothing."""
+
+from dataclasses import replace
+
+import pytest
+from fake_engine import FakeEngine, no_page
+
+from agent.model import Alert, BurnPair, Counts, Effects, Events, SliName, Slo
+from agent.plan import Plan
+from agent.sli.count import TargetFacts
+from agent.tick import Memory, tick
+from probes.sample import ProbeResult
+
+T0, HOUR = 1_800_000_000.0, 3_600.0
+FAST = BurnPair("page", "fast", 300.0, HOUR, 14.4)
+ALLOWED = {"alertname", "severity", "tier", "slo", "service", "model", "role", "node", "target"}
+WORDS = {"summary", "description", "cause", "recommendation", "budget", "runbook_url", "dashboard_url", "page_url"}
+
+
+def promise(sli: SliName = "ttft", **more: object) -> Slo:
+    given: dict[str, object] = {"threshold_seconds": 2.5, "pairs": (FAST,), **more}
+    return Slo(f"chat-{sli}", "chat", sli, given.pop("source", "engine"), 0.99, 30 * 86_400.0, **given)  # type: ignore[arg-type]
+
+
+def plan_of(*slos: Slo, **more: object) -> Plan:
+    return Plan(slos, {"vllm-0": TargetFacts("m", "aggregated", None)}, **more)  # type: ignore[arg-type]
+
+
+def overloaded(plan: Plan, memory: Memory, steps: int = 30) -> Effects:
+    """Ten minutes in which half of all requests are slow and a queue stands."""
+    engine = FakeEngine(running=8)
+    effects = tick(plan, memory, T0)
+    for step in range(steps):
+        memory.windows.take(engine.reading(T0 + 10 * step))
+        engine.finish(20, ttft=0.3)
+        engine.finish(20, ttft=7.0)
+        engine.waiting += 5
+        effects = tick(plan, memory, T0 + 10 * step)
+    return effects
+
+
+def labels_of(alert: Alert) -> dict[str, str]:
+    assert set(dict(alert.labels)) <= ALLOWED
+    assert set(alert.annotations) <= WORDS
+    return dict(alert.labels)
+
+
+def test_labels_of_a_burn_alert_are_exactly_the_promised_ones() -> None:
+    (alert,) = overloaded(plan_of(promise(model="m", role="aggregated"), node="n1"), Memory()).snapshot.alerts
+    assert labels_of(alert) == {
+        "alertname": "SLOBurnRate", "severity": "page", "tier": "fast", "slo": "chat-ttft", "service": "chat",
+        "model": "m", "role": "aggregated", "node": "n1",
+    }  # fmt: skip
+
+
+def test_what_does_not_apply_is_no_label() -> None:
+    (alert,) = overloaded(plan_of(promise()), Memory()).snapshot.alerts
+    assert set(labels_of(alert)) == {"alertname", "severity", "tier", "slo", "service"}
+
+
+def test_annotations_hold_the_counts_and_the_arithmetic() -> None:
+    """29 steps of 20 good and 20 bad, and 100 that wait since a reading ago for certain: 680 of 1260, 54 times 1 %."""
+    plan = plan_of(promise(runbook_url="http://run/book"), page_url="http://agent", dashboard_url="http://grafana")
+    words = overloaded(plan, Memory()).snapshot.alerts[0].annotations
+    assert set(words) == WORDS
+    assert "680 of 1260 requests in the last 1h were bad: 54.0 times the 1.00%" in words["description"]
+    assert "Alerts above 14.4 times. Good means: TTFT at most 2.5 s." in words["description"]
+    assert "requests queue: 145 waiting now" in words["cause"]
+    assert "of the error budget is left" in words["budget"]
+    assert (words["runbook_url"], words["page_url"], words["dashboard_url"]) == (
+        "http://run/book", "http://agent", "http://grafana",
+    )  # fmt: skip
+
+
+def test_values_never_stand_in_labels() -> None:
+    """Whatever the counts become, the identity stays."""
+    memory, plan = Memory(), plan_of(promise())
+    first = {alert.labels for alert in overloaded(plan, memory, 15).snapshot.alerts}
+    assert first == {alert.labels for alert in overloaded(plan, Memory(), 40).snapshot.alerts}
+
+
+def test_a_firing_alert_survives_silence() -> None:
+    """The engine goes: no events, no proof that the trouble is over. Its own alert comes, and the SLO's stays."""
+    memory, plan = Memory(), plan_of(promise())
+    overloaded(plan, memory)
+    for step in range(30, 400):
+        memory.windows.take(no_page(T0 + 10 * step))
+        effects = tick(plan, memory, T0 + 10 * step)
+    assert {alert.name for alert in effects.snapshot.alerts} == {"SLOBurnRate", "EngineUnreachable"}
+    assert effects.snapshot.slos[0].burns[0].reason == "no_events"
+    assert effects.snapshot.slos[0].state == "no_data"
+
+
+def test_an_alert_of_an_slo_that_is_gone_is_resolved() -> None:
+    memory = Memory()
+    overloaded(plan_of(promise()), memory)
+    (over,) = tick(plan_of(), memory, T0 + 300).changed_alerts
+    assert (over.name, over.is_firing) == ("SLOBurnRate", False)
+
+
+def test_a_stuck_engine_stays_stuck_while_its_page_is_away() -> None:
+    """unknown=>stuck=>(stale: held)=>down: the page fails 25 to 30 s, and nothing says that the engine moves."""
+    memory, plan, engine = Memory(), plan_of(), FakeEngine(running=4)
+    names = []
+    for step in range(12):
+        at = T0 + 10 * step
+        memory.windows.take(engine.reading(at) if step < 6 else no_page(at))
+        names += [[a.name for a in tick(plan, memory, at + part).snapshot.alerts] for part in (4, 9)]
+    seen = list(dict.fromkeys(map(tuple, names)))
+    assert seen == [(), ("EngineStuck",), ("EngineUnreachable",)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "names"),
+    [
+        (["server_error"] * 2, []),
+        (["server_error"] * 3, ["CanaryDown"]),
+        (["server_error", "ok", "server_error", "server_error"], []),
+        (["server_error", "server_error", "missed", "server_error"], ["CanaryDown"]),
+        (["auth"] * 5, []),
+        (["internal_error"] * 5, []),
+        (["ok", "model_not_found", "model_not_found", "model_not_found"], ["CanaryDown"]),
+        (["model_not_found"] * 5, []),
+    ],
+)
+def test_canary_down_takes_three_failures_that_are_not_ours(outcomes: list[str], names: list[str]) -> None:
+    memory, plan = Memory(), plan_of()
+    memory.windows.take(FakeEngine().reading(T0))
+    for number, outcome in enumerate(outcomes):
+        memory.windows.take_probe(ProbeResult("vllm-0", "chat", outcome, T0 + number, T0 + number + 0.5))
+    alerts = tick(plan, memory, T0 + 20).snapshot.alerts
+    assert [alert.name for alert in alerts] == names
+    for alert in alerts:
+        assert labels_of(alert) == {
+            "alertname": "CanaryDown", "severity": "page", "target": "vllm-0", "model": "m", "role": "aggregated",
+        }  # fmt: skip
+
+
+def test_a_cache_server_that_is_away_is_a_ticket() -> None:
+    memory = Memory()
+    plan = Plan(targets={"cache": TargetFacts("", "aggregated", None)})
+    for at in range(0, 60, 10):
+        memory.windows.take(replace(no_page(T0 + at, target="cache"), source="lmcache"))
+    (alert,) = tick(plan, memory, T0 + 50).snapshot.alerts
+    assert labels_of(alert) == {"alertname": "CacheTierDown", "severity": "ticket", "target": "cache"}
+
+
+def test_an_agent_that_does_not_look_says_so() -> None:
+    memory, plan = Memory(), plan_of(node="n1")
+    memory.windows.take(FakeEngine().reading(T0))
+    assert tick(plan, memory, T0 + 90).snapshot.alerts == ()
+    (alert,) = tick(plan, memory, T0 + 91).snapshot.alerts
+    assert labels_of(alert) == {"alertname": "AgentBlind", "severity": "page", "node": "n1"}
+
+
+def test_a_spent_budget_is_told_once_a_whole_period_was_counted() -> None:
+    slo = promise("tpot", pairs=())
+    for days, names in ((29, []), (31, ["SLOBudgetExhausted"])):
+        memory = Memory()
+        memory.windows.events[slo.name].add(Events(T0 - days * 86_400, T0, Counts(900, 100)))
+        assert [alert.name for alert in tick(plan_of(slo), memory, T0).snapshot.alerts] == names
+
+
+@pytest.mark.parametrize(
+    ("slo", "state"),
+    [(promise("ttft"), "no_traffic"), (promise("queue"), "no_data"), (promise(source="canary"), "no_data")],
+    ids=["an idle page", "a page without the histogram", "no canaries"],
+)
+def test_no_traffic_and_no_data_are_told_apart(slo: Slo, state: str) -> None:
+    """An idle engine has no traffic; what no page tells, and what no canary tried, is not known."""
+    memory, engine = Memory(), FakeEngine()
+    for at in (0, 10):
+        reading = engine.reading(T0 + at)
+        kept = tuple(h for h in reading.histograms if h.signal != "queue_seconds")
+        memory.windows.take(replace(reading, histograms=kept))
+    assert tick(plan_of(slo), memory, T0 + 10).snapshot.slos[0].state == state
