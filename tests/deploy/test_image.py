@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -33,6 +34,25 @@ def test_every_locked_package_has_its_hashes_and_no_place_of_its_own() -> None:
         packages = re.findall(r"(?m)^[a-z0-9][a-z0-9._-]*==\S+ \\\n    --hash=sha256:", text)
         assert len(packages) == len(re.findall(r"(?m)^[a-z0-9]", text)), lock
         assert not re.search(r"(?m)^-|://|find-links", text), lock
+
+
+def pins(lock: str) -> dict[str, str]:
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    return dict(re.findall(r"(?m)^([a-z0-9][a-z0-9._-]*)==(\S+)", text))
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[ <>=!\[;]", requirement)[0].lower().replace("_", "-") for requirement in requirements}
+
+
+def test_the_locks_hold_what_pyproject_asks_for_and_agree_with_each_other() -> None:
+    """After a change of the dependencies: make lock. What is tested is what is shipped."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    shipped, tested, building = (pins(f"requirements{name}.lock") for name in ("", "-dev", "-build"))
+    assert names(project["dependencies"]) <= shipped.keys()
+    assert names(project["optional-dependencies"]["dev"]) <= tested.keys()
+    assert shipped.items() <= tested.items()
+    assert building.items() <= tested.items()
 
 
 def free_port() -> int:
