@@ -1,0 +1,25 @@
+"""The client's request id, found again in the server's."""
+
+import re
+from typing import Final
+
+from probes.canary.chat import REQUEST_ID_PREFIX
+
+# vLLM 0.32 puts the route before the client's X-Request-Id, and on /v1/completions the prompt's index behind it.
+_COMPLETION: Final = re.compile(r"cmpl-(.+)-\d+", re.DOTALL)
+_ROUTES: Final = ("chatcmpl-", "generate-tokens-")
+
+
+def client_request_id(request_id: str) -> str:
+    """What the client sent as X-Request-Id, or what the server made up in its place."""
+    if completion := _COMPLETION.fullmatch(request_id):
+        return completion[1]
+    for route in _ROUTES:
+        if request_id.startswith(route):
+            return request_id[len(route) :]
+    return request_id
+
+
+def is_canary(client_id: str) -> bool:
+    """Whether one of our canaries sent it: those are no users, and their results are counted where they were sent."""
+    return client_id.startswith(REQUEST_ID_PREFIX)
