@@ -50,13 +50,11 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. What people got wrong is told in a sentence, never as a traceback."""
-    parser = _parser()
-    chosen = parser.parse_args(arguments)
-    if chosen.command is None:
-        parser.print_help()
-        return BAD_USAGE
     try:
-        return chosen.command.run(chosen)  # type: ignore[no-any-return]  # a Command, set below
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()  # here, where a failure can still be told
     except ConfigError as error:
         print("\n".join(error.lines), file=sys.stderr)
     except (AgentError, RecordingError, EmptyStretchError) as error:
@@ -64,9 +62,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has seen enough
         return 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"slo-agent: {where}{error.strerror or type(error).__name__}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return BAD_USAGE
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    if chosen.command is None:
+        parser.print_help()
+        return BAD_USAGE
+    return chosen.command.run(chosen)  # type: ignore[no-any-return]  # a Command, set below
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
+from pydantic import ValidationError
 
-from agent.config import Config
+from agent.config import Config, Server
 from agent.config_file import parse_config
 from agent.errors import UsageError
 from agent.model import Effects, Recommendation
@@ -38,7 +39,10 @@ class Stage:
         """The demo's config, with the addresses of this stage."""
         config = parse_config(FILE.read_text(encoding="utf-8"), FILE.name)
         discovery = [source.model_copy(update={"path": self.folder / source.path}) for source in config.discovery]
-        server = config.server.model_copy(update={"listen": listen})
+        try:
+            server = Server(listen=listen)
+        except ValidationError:
+            raise UsageError(f"--listen is {listen!r}", "Write HOST:PORT, such as 127.0.0.1:9470.") from None
         return config.model_copy(update={"discovery": discovery, "server": server})
 
 
@@ -105,11 +109,15 @@ class Story:
 
     async def _act(self, replicas: int) -> None:
         await self.clock.sleep(READING_SECONDS)
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"{self.simulator_url}/control/replicas", json={"count": replicas}) as answer,
-        ):
-            answer.raise_for_status()
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5.0)) as session,
+                session.post(f"{self.simulator_url}/control/replicas", json={"count": replicas}) as answer,
+            ):
+                answer.raise_for_status()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            self.say(f"             the operator could not scale the simulator: {type(error).__name__}")
+            return
         minute = (self.clock.now_seconds() - self.began_at_seconds) / 60
         self.say(f"[{minute:5.1f} min] the operator asks for {replicas} replicas; they need their cold start")
 

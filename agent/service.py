@@ -73,7 +73,7 @@ async def _listen(server: Server, app: web.Application) -> web.AppRunner:
         await web.TCPSite(runner, server.host, server.port).start()
     except (OSError, OverflowError) as error:
         await runner.cleanup()
-        reason = error.strerror if isinstance(error, OSError) else "a port is at most 65535"
+        reason = str(error.strerror).rpartition(": ")[2] if isinstance(error, OSError) else "a port is at most 65535"
         raise UsageError(
             f"cannot listen on {server.listen}: {reason}", "Is another agent running? Set server.listen."
         ) from None

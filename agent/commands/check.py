@@ -9,7 +9,8 @@ from agent.config import Config
 from agent.config_file import load_config
 from agent.foresight import first_alert, warnings
 from agent.model import Slo
-from agent.planning import all_targets, canary_targets, make_plan
+from agent.planning import canary_targets, make_plan
+from agent.watched import watched_targets
 from probes.discovery.file import FileTargets
 
 PROMPT_BYTES_PER_TOKEN = 4  # a common rule of thumb for English text; only an estimate is printed from it
@@ -31,13 +32,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _lines(config: Config) -> Iterator[str]:
     files = [FileTargets(source.path) for source in config.discovery]
-    targets = all_targets(config, [endpoint for file in files for endpoint in file.look()])
+    targets, troubles = watched_targets(config, files)
     yield f"\ntargets ({len(targets)})"
     for target in targets:
         yield f"  {target.name:<24} {target.kind:<8} {target.role:<11} {target.url}{target.metrics_path}"
-    for file in files:
-        if file.trouble:
-            yield f"  warning: {file.trouble}"
+    yield from (f"  warning: {trouble}" for trouble in troubles)
     if not targets:
         yield "  warning: nothing is watched. Add targets or discovery."
     interval = min((canary.interval_seconds for canary in config.canaries), default=None)

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import logging
+import math
 import signal
 import sys
 from pathlib import Path
@@ -44,6 +45,17 @@ def stop_event() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     return stop
+
+
+def finite(text: str) -> float:
+    """A number that is not NaN and not infinite; for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+    return number
 
 
 def duration_seconds(text: str) -> float:

@@ -73,11 +73,16 @@ def _recorder(path: Path | None) -> Iterator[RecordingWriter | None]:
         return
     if path.exists():
         raise UsageError(f"{path} is there already", "Name another file: a recording is never overwritten.")
-    writer = RecordingWriter(path)
+    try:
+        writer = RecordingWriter(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}", "Name a file in a folder that is there."
+        ) from None
     try:
         yield writer
     finally:
-        writer.close()
+        writer.abandon()
 
 
 def _say(line: str) -> None:

@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _text(page: str) -> str:
     if page.startswith(("http://", "https://")):
-        return asyncio.run(_fetch(page if page.count("/") > 2 else page + "/metrics"))
+        has_path = page.split("://", 1)[1].partition("/")[2] != ""
+        return asyncio.run(_fetch(page if has_path else page.rstrip("/") + "/metrics"))
     try:
         return Path(page).read_text(encoding="utf-8", errors="replace")
     except OSError as error:

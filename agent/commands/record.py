@@ -31,12 +31,15 @@ def run(options: argparse.Namespace) -> int:
     if options.out.exists():
         raise UsageError(f"{options.out} is there already", "Name another file: a recording is never overwritten.")
     log_to_stderr(options.log_level)
-    asyncio.run(_record(config, options.out, options.seconds))
+    trouble = asyncio.run(_record(config, options.out, options.seconds))
+    if trouble:
+        raise UsageError(f"{options.out}: the recording ended early: {trouble}", "What was written until then is good.")
     print(f"wrote {options.out}: {options.out.stat().st_size:,} bytes")
     return 0
 
 
-async def _record(config: Config, out: Path, seconds: float | None) -> None:
+async def _record(config: Config, out: Path, seconds: float | None) -> str:
+    """Why it ended early; "" when it did not."""
     stop = stop_event()
     try:
         writer = RecordingWriter(out)
@@ -52,4 +55,5 @@ async def _record(config: Config, out: Path, seconds: float | None) -> None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), seconds)
     finally:
-        writer.close()
+        writer.abandon()
+    return agent.recording_trouble

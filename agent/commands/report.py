@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from agent.commands.common import add_config, add_json, print_json
+from agent.commands.common import add_config, add_json, finite, print_json
 from agent.config import Goodput
 from agent.config_file import load_config
 from agent.errors import UsageError
@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("recording", type=Path, metavar="REC", help="a recording, .jsonl.gz")
     add_config(parser, required=False)
-    parser.add_argument("--from", dest="start", type=float, metavar="T", help="unix seconds; default: its beginning")
-    parser.add_argument("--to", dest="end", type=float, metavar="T", help="unix seconds; default: its end")
+    parser.add_argument("--from", dest="start", type=finite, metavar="T", help="unix seconds; default: its beginning")
+    parser.add_argument("--to", dest="end", type=finite, metavar="T", help="unix seconds; default: its end")
     parser.add_argument("--target", metavar="NAME", help="only this target")
     parser.add_argument(
         "--goodput", metavar="ttft:X,tpot:Y", help="thresholds in seconds; default: those of the config"
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIGNAL=SECONDS",
         help="share of events above it; repeatable",
     )
-    parser.add_argument("--gpu-price", type=float, metavar="P", help="dollars per GPU hour, for tokens per dollar")
+    parser.add_argument("--gpu-price", type=finite, metavar="P", help="dollars per GPU hour, for tokens per dollar")
     add_json(parser)
 
 
@@ -74,17 +74,19 @@ def _price(options: argparse.Namespace) -> dict[str, float] | float | None:
 def _goodput(text: str) -> GoodputTarget:
     parts = dict(part.partition(":")[::2] for part in text.split(","))
     try:
-        return GoodputTarget(float(parts["ttft"]), float(parts["tpot"]))
-    except (KeyError, ValueError):
-        raise UsageError(f"--goodput is {text!r}", "Write seconds, such as --goodput ttft:2.5,tpot:0.05.") from None
+        if set(parts) == {"ttft", "tpot"} and min(limits := [finite(parts["ttft"]), finite(parts["tpot"])]) > 0:
+            return GoodputTarget(*limits)
+    except argparse.ArgumentTypeError:
+        pass
+    raise UsageError(f"--goodput is {text!r}", "Write seconds, such as --goodput ttft:2.5,tpot:0.05.")
 
 
 def _threshold(text: str) -> tuple[str, float]:
     signal, _, seconds = text.partition("=")
     try:
-        if signal in LATENCIES:
-            return signal, float(seconds)
-    except ValueError:
+        if signal in LATENCIES and (limit := finite(seconds)) > 0:
+            return signal, limit
+    except argparse.ArgumentTypeError:
         pass
     raise UsageError(f"--threshold is {text!r}", f"Write SIGNAL=SECONDS with one of {', '.join(LATENCIES)}.")
 

@@ -7,6 +7,7 @@ import signal
 from agent.commands.common import add_config, add_log_level, log_to_stderr, stop_event
 from agent.config import Config
 from agent.config_file import load_config
+from agent.runtime import Agent
 from agent.service import Extras, serving
 from probes.clock import SystemClock
 
@@ -28,14 +29,17 @@ def run(options: argparse.Namespace) -> int:
 
 async def _serve(config: Config, options: argparse.Namespace) -> None:
     stop = stop_event()
-    reloads: set[asyncio.Task[list[str]]] = set()
+    hangup = asyncio.Event()  # heard from the first moment on: unheard, it would end the process
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
     async with serving(config, SystemClock(), Extras(path=options.config)) as agent:
-
-        def reload() -> None:
-            task = asyncio.create_task(agent.reload())
-            reloads.add(task)
-            task.add_done_callback(reloads.discard)
-
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+        reloading = asyncio.create_task(_reload_at(hangup, agent))
         print(f"slo-agent: the page is at http://{config.server.listen}/", flush=True)
         await stop.wait()
+        reloading.cancel()
+
+
+async def _reload_at(hangup: asyncio.Event, agent: Agent) -> None:
+    while True:
+        await hangup.wait()
+        hangup.clear()
+        await agent.reload()

@@ -1,0 +1,54 @@
+"""`slo-agent check`: what it says about the example config, and about discovery that is not as it should be."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main
+
+EXAMPLE = Path(__file__).parents[3] / "deploy" / "agent.example.yaml"
+
+
+def test_the_example_is_good_and_every_promise_has_its_times(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first pair of a 99.9 % objective is 14.4 over an hour: a full outage burns at 1000, so 14.4/1000 of an hour
+    is 52 s; at twice the budget no page is due. Canaries: every 30 s are 120 an hour, of at most 16 tokens each.
+    """
+    assert main(["check", "-c", str(EXAMPLE)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{EXAMPLE}: good.\n")
+    assert "targets (2)" in out
+    assert "vllm-0" in out
+    assert "http://127.0.0.1:8001/metrics" in out
+    slos = [line for line in out.splitlines() if line.startswith("SLO ")]
+    assert len(slos) >= 2
+    outages = [line for line in out.splitlines() if line.strip().startswith("full outage")]
+    assert len(outages) == len(slos)
+    assert all("paged after" in line for line in outages)
+    assert "each target: 120 requests/h" in out
+    assert "at most 1,920 output tokens/h" in out
+    assert "Traceback" not in out
+
+
+def test_a_full_outage_of_99_9_percent_pages_after_52_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("slos: [{name: s, sli: ttft, objective_ratio: 0.999, threshold_seconds: 2.5}]\n")
+    assert main(["check", "-c", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "paged after 52 s (fast)" in out
+    assert "warning: nothing is watched. Add targets or discovery." in out
+    assert "no canaries" in out
+    assert "alertmanager.urls is empty" in out
+
+
+def test_bad_discovery_is_a_warning_not_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found, path = tmp_path / "t.json", tmp_path / "c.yaml"
+    path.write_text(f"discovery: [{{kind: file, path: {found}}}, {{kind: file, path: {tmp_path / 'none.json'}}}]\n")
+    found.write_text('[{"targets": ["a b", "good:8000"], "labels": {"role": "decode"}}]')
+    assert main(["check", "-c", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "targets (1)" in out
+    assert "http://good:8000/metrics" in out
+    assert f"warning: {found}: target 'a b' is left out" in out
+    assert f"warning: {tmp_path / 'none.json'}: No such file" in out

@@ -1,0 +1,79 @@
+"""`slo-agent probe` against a tiny server: figures, the JSON of design/interfaces.md, exit codes, and the token."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+from loopback import answers, never, server
+
+from agent.cli import main
+
+TOKEN = "sk-made-up-secret-3"
+
+
+async def tiny(request: web.Request) -> web.StreamResponse:
+    """An OpenAI-compatible server with one model that counts to three."""
+    if request.path == "/v1/models":
+        return web.json_response({"object": "list", "data": [{"id": "tiny", "object": "model"}]})
+    answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await answer.prepare(request)
+
+    async def send(body: dict[str, object]) -> None:
+        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "tiny", **body}
+        await answer.write(f"data: {json.dumps(chunk)}\n\n".encode())
+
+    await send({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
+    for word in ("one ", "two ", "three"):
+        await asyncio.sleep(0.02)
+        await send({"choices": [{"index": 0, "delta": {"content": word}, "finish_reason": None}]})
+    await send({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
+    await send({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}})
+    await answer.write(b"data: [DONE]\n\n")
+    return answer
+
+
+async def test_json_has_the_shape_that_people_script_against(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server(tiny) as served:
+        code = await asyncio.to_thread(main, ["probe", served.url, "--max-tokens", "3", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (code, document["outcome"]) == (0, "ok"), document
+    expected = "outcome ttft_seconds first_text_seconds tpot_seconds itl_seconds e2e_seconds output_tokens"
+    expected += " prompt_tokens cached_tokens timing_error_seconds phases detail"
+    assert set(expected.split()) <= set(document)
+    assert set(document["itl_seconds"]) == {"p50", "p99", "max"}
+    assert {"dns", "connect", "tls", "headers"} <= set(document["phases"])
+    assert (document["output_tokens"], document["prompt_tokens"], document["cached_tokens"]) == (3, 9, None)
+    assert 0 < document["ttft_seconds"] <= document["e2e_seconds"]
+
+
+async def test_text_is_for_people_and_the_token_goes_to_the_server_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", TOKEN)
+    async with server(tiny) as served:
+        code = await asyncio.to_thread(main, ["probe", served.url, "--max-tokens", "3", "--token-env", "MY_TOKEN"])
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert "outcome        ok" in out
+    assert "model          tiny" in out
+    assert "output tokens  3" in out
+    assert all(request.headers["Authorization"] == f"Bearer {TOKEN}" for request in served.asked)
+    assert TOKEN not in out + err
+
+
+async def test_a_failed_canary_is_a_bad_answer_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server(answers('{"error": {"message": "boom"}}', 500, "application/json")) as served:
+        code = await asyncio.to_thread(main, ["probe", served.url, "--model", "tiny", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert document["outcome"] != "ok"
+    assert document["ttft_seconds"] is None
+    assert document["detail"]
+
+
+async def test_nobody_there_is_a_bad_answer_not_a_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server(never) as served:
+        url = served.url
+    assert await asyncio.to_thread(main, ["probe", url, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["outcome"] == "connect_refused"
