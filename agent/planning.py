@@ -17,7 +17,7 @@ ROLES = ("aggregated", "prefill", "decode")
 
 
 def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
-    """The plan for these targets. Raises UsageError when the standard burn windows are not installed."""
+    """The plan for these targets."""
     return Plan(
         slos=tuple(_promise(config, slo) for slo in config.slos),
         targets={target.name: _facts(config, target) for target in targets},
