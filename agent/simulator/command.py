@@ -3,45 +3,127 @@
 import argparse
 import asyncio
 import contextlib
+import json
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import nullcontext
+from math import inf
 from pathlib import Path
 
 from agent.errors import UsageError
 from agent.simulator.arrivals import Arrivals, Steps
+from agent.simulator.batch import Run
 from agent.simulator.engine import EngineConfig
-from agent.simulator.fleet import Direct, Fleet
+from agent.simulator.lengths import Fixed, Uniform
 from agent.simulator.plant import Plant
-from agent.simulator.router import LeastLoad
+from agent.simulator.recorder import Recorder
+from agent.simulator.scenario import Stage
 from agent.simulator.scenarios import CHAT, SCENARIOS
 from agent.simulator.seeds import stream
 from agent.simulator.server import SimulatorServer
-from agent.simulator.workload import OpenLoop
+from agent.simulator.topology import Topology, parse_topology
+from agent.simulator.workload import ClosedLoop, OpenLoop, Prompts, Workload
 from probes.clock import ScaledClock, SystemClock
+
+BATCH_EPOCH_SECONDS = (
+    1_800_000_000.0  # a run in virtual time begins at the same moment every time: same seed, same bytes
+)
+LONGEST_RUN_SECONDS = 30 * 86_400.0  # virtual; a run whose requests cannot end stops here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of both forms; interfaces.md fixes those of the batch form."""
-    parser.add_argument("--serve", action="store_true", help="serve over HTTP instead of running in virtual time")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000, help="first port; replica i listens on port + i")
-    parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds per real second")
-    parser.add_argument("--epoch", type=float, help="unix time at which the scaled clock and the real one agree")
-    parser.add_argument("--file-sd", type=Path, help="keep a Prometheus file_sd file of the ready replicas here")
-    parser.add_argument("--service", default="chat", help="the `service` label in the file_sd file")
-    parser.add_argument("--model", default="llama8b", help="the served model name")
-    parser.add_argument("--scenario", choices=sorted(SCENARIOS), help="a named story with its own load")
+    serve = parser.add_argument_group("serving (--serve)")
+    serve.add_argument("--serve", action="store_true", help="serve over HTTP instead of running in virtual time")
+    serve.add_argument("--host", default="127.0.0.1")
+    serve.add_argument("--port", type=int, default=8000, help="first port; replica i listens on port + i")
+    serve.add_argument("--speed", type=float, default=1.0, help="simulated seconds per real second")
+    serve.add_argument("--file-sd", type=Path, help="keep a Prometheus file_sd file of the ready replicas here")
+    serve.add_argument("--service", default="chat", help="the `service` label in the file_sd file")
+    serve.add_argument("--otlp-traces-endpoint", help="send spans there over OTLP/HTTP (http://host:4318/v1/traces)")
+    run_form = parser.add_argument_group("one run in virtual time")
+    run_form.add_argument("--concurrency", type=int, help="closed loop: so many clients")
+    run_form.add_argument("--requests", type=int, help="so many requests in all")
+    run_form.add_argument("--out", type=Path, help="write what an agent would have read, each second")
+    run_form.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--rate", type=float, help="open loop: so many requests per second")
+    parser.add_argument("--input-tokens", type=int, help="prompt length")
+    parser.add_argument("--output-tokens", type=int, help="answer length")
+    parser.add_argument("--range-ratio", type=float, default=0.0, help="lengths uniform in [n(1-x), n(1+x)]")
+    parser.add_argument("--max-num-batched-tokens", type=int, default=8192)
+    parser.add_argument("--max-num-seqs", type=int, default=256)
+    parser.add_argument("--block-size", type=int, default=16)
     parser.add_argument("--replicas", type=int, help="engines (default: the story's, or 1)")
-    parser.add_argument("--rate", type=float, help="requests per second (open loop)")
+    parser.add_argument("--topology", help="pd:P:D for P prefill and D decode engines")
+    parser.add_argument("--scenario", choices=sorted(SCENARIOS), help="a named story with its own load")
+    parser.add_argument("--duration", type=float, help="stop after so many simulated seconds (default: the story's)")
+    parser.add_argument("--cold-start", type=float, help="seconds until a new replica answers (default: the story's)")
+    parser.add_argument("--model", default="llama8b", help="the served model name")
+    parser.add_argument("--epoch", type=float, help="unix time at which the run, and the scaled clock, begin")
     parser.add_argument("--seed", type=int, default=0)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; returns the exit code."""
+    """Do what was asked; returns the exit code.
+
+    Raises UsageError with every mistake of the command line in one sentence each.
+    """
+    mistakes = list(_mistakes(args))
+    if mistakes:
+        raise UsageError("; ".join(mistakes), "See slo-agent simulate --help.")
+    if args.serve:
+        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+            asyncio.run(_serve(args))
+        return 0
+    return _batch(args)
+
+
+def _mistakes(args: argparse.Namespace) -> Iterable[str]:
     if args.speed <= 0:
-        raise UsageError(f"--speed is {args.speed}", "Give a number above 0.")
-    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        asyncio.run(_serve(args))
+        yield f"--speed is {args.speed}, expected a number above 0"
+    if args.replicas is not None and args.topology:
+        yield "--replicas and --topology exclude each other"
+    if args.concurrency is not None and args.rate is not None:
+        yield "--concurrency and --rate exclude each other"
+    for name in ("concurrency", "rate", "requests", "input_tokens", "output_tokens", "replicas", "duration"):
+        value = getattr(args, name)
+        if value is not None and value <= 0:
+            yield f"--{name.replace('_', '-')} is {value}, expected a number above 0"
+    if not 0 <= args.range_ratio < 1:
+        yield f"--range-ratio is {args.range_ratio}, expected 0 <= x < 1"
+    if not args.serve and not args.scenario:
+        yield from _missing(args)
+
+
+def _missing(args: argparse.Namespace) -> Iterable[str]:
+    """What a run without a story cannot do without."""
+    if args.concurrency is None and args.rate is None:
+        yield "one of --concurrency, --rate, --scenario, --serve is needed"
+    for name in ("input_tokens", "output_tokens"):
+        if getattr(args, name) is None:
+            yield f"--{name.replace('_', '-')} is needed"
+    if args.requests is None and args.duration is None:
+        yield "--requests or --duration is needed"
+
+
+def _batch(args: argparse.Namespace) -> int:
+    start_seconds = BATCH_EPOCH_SECONDS if args.epoch is None else args.epoch
+    a_run = Run(start_seconds)
+    stage = _stage(args, start_seconds, a_run)
+    duration = args.duration
+    if duration is None:
+        duration = LONGEST_RUN_SECONDS if args.requests else SCENARIOS[args.scenario].duration_seconds
+    with Recorder(args.out, stage.tiers) if args.out else nullcontext() as recorder:
+        a_run.drive(stage, requests=args.requests, duration_seconds=duration, recorder=recorder)
+    report = a_run.report(args.seed, concurrency=args.concurrency, rate=args.rate)
+    if args.json:
+        print(json.dumps(report))  # noqa: T201 - a command prints
+    else:
+        width = max(map(len, report))
+        for name, value in report.items():
+            text = f"{value:.2f}" if isinstance(value, float) else str(value)
+            print(f"{name:{width}}  {text:>12}")  # noqa: T201 - a command prints
     return 0
 
 
@@ -49,35 +131,69 @@ async def _serve(args: argparse.Namespace) -> None:
     epoch_seconds = time.time() if args.epoch is None else args.epoch
     clock = SystemClock() if args.speed == 1.0 else ScaledClock(args.speed, epoch_seconds)
     start_seconds = clock.now_seconds() if args.epoch is None else epoch_seconds
-    fleet = _fleet(args, start_seconds)
-    server = SimulatorServer(fleet, clock, args.host, args.port, args.service, args.file_sd)
+    stage = _stage(args, start_seconds, None)
+    server = SimulatorServer(
+        stage.fleet, clock, args.host, args.port, args.service, args.file_sd, stage.tiers, args.otlp_traces_endpoint
+    )
     print(f"simulating {args.model} at http://{args.host}:{args.port}", file=sys.stderr)  # noqa: T201 - a command prints
     await server.run()
 
 
-def _fleet(args: argparse.Namespace, start_seconds: float) -> Fleet:
+def _stage(args: argparse.Namespace, start_seconds: float, a_run: Run | None) -> Stage:
+    on_end, gaps = (a_run.ended.append, a_run.gaps) if a_run else (None, None)
     if args.scenario:
-        return SCENARIOS[args.scenario].fleet(args.seed, start_seconds, model=args.model, replicas=args.replicas)
-    workload = None
+        stage = SCENARIOS[args.scenario].stage(
+            args.seed, start_seconds, model=args.model, replicas=args.replicas, on_end=on_end, gaps=gaps
+        )
+        if args.cold_start is not None:
+            stage.fleet.cold_start_seconds = args.cold_start
+        return stage
+    config = EngineConfig(
+        model=args.model,
+        max_num_batched_tokens=args.max_num_batched_tokens,
+        max_num_seqs=args.max_num_seqs,
+        block_tokens=args.block_size,
+        num_gpu_blocks=571_024 // args.block_size,  # facts/h200.md: KV cache of 571,024 tokens
+    )
+    topology = parse_topology(args.topology) if args.topology else Topology(aggregated=args.replicas or 1)
+    fleet = topology.fleet(
+        Plant(config),
+        _workload(args, start_seconds),
+        start_seconds,
+        cold_start_seconds=110.0 if args.cold_start is None else args.cold_start,
+        on_end=on_end,
+        gaps=gaps,
+    )
+    return Stage(fleet)
+
+
+def _workload(args: argparse.Namespace, start_seconds: float) -> Workload | None:
+    draws = stream(args.seed, "prompts")
+    prompts = CHAT
+    if args.input_tokens and args.output_tokens:
+        prompts = Prompts(_lengths(args.input_tokens, args.range_ratio), _lengths(args.output_tokens, args.range_ratio))
     if args.rate:
         arrivals = Arrivals(Steps(((0.0, args.rate),)), stream(args.seed, "arrivals"), start_seconds)
-        workload = OpenLoop(arrivals, lambda _: CHAT, stream(args.seed, "prompts"))
-    plant = Plant(EngineConfig(model=args.model))
-    return Fleet(
-        plant.build,
-        Direct(LeastLoad()),
-        workload,
-        start_seconds,
-        counts={"aggregated": args.replicas or 1},
-        cold_start_seconds=110.0,
-    )
+        return OpenLoop(arrivals, lambda _: prompts, draws, limit=args.requests)
+    if args.concurrency:
+        requests = args.requests if args.requests is not None else inf
+        return ClosedLoop(args.concurrency, requests, lambda index: prompts.draw(f"r{index}", draws), start_seconds)
+    return None
+
+
+def _lengths(tokens: int, range_ratio: float) -> Fixed | Uniform:
+    return Uniform(tokens, range_ratio) if range_ratio else Fixed(tokens)
 
 
 def main() -> int:
     """Run this command alone."""
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
     add_arguments(parser)
-    return run(parser.parse_args())
+    try:
+        return run(parser.parse_args())
+    except UsageError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a command prints
+        return 2
 
 
 if __name__ == "__main__":

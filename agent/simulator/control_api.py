@@ -5,21 +5,28 @@ from typing import Any
 
 from aiohttp import web
 
+from agent.simulator.lmcache_page import lmcache_page
 from agent.simulator.real_time import RealTime
+from agent.simulator.tier import CacheTier
 from agent.simulator.workload import OpenLoop
 
 
 class ControlApi:
-    """`POST /control/replicas {"count": N}`, `POST /control/load {"rate_per_second": R}`, `GET /control/status`."""
+    """`POST /control/replicas {"count": N}`, `POST /control/load {"rate_per_second": R}`, `GET /control/status`.
 
-    def __init__(self, real_time: RealTime) -> None:
+    Beside a cache tier, `GET /control/lmcache/metrics` is the page of its server.
+    """
+
+    def __init__(self, real_time: RealTime, tiers: tuple[CacheTier, ...] = ()) -> None:
         self._real_time = real_time
+        self._tiers = tiers
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.post("/control/replicas", self.replicas),
             web.post("/control/load", self.load),
             web.get("/control/status", self.status),
+            web.get("/control/lmcache/metrics", self.lmcache),
         ]
 
     async def replicas(self, request: web.Request) -> web.Response:
@@ -46,6 +53,15 @@ class ControlApi:
     async def status(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
         self._real_time.catch_up()
         return web.json_response(self._state())
+
+    async def lmcache(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
+        """The metrics page of the cache tier; 404 where there is none."""
+        if not self._tiers:
+            return web.json_response({"error": "this simulation has no cache tier"}, status=404)
+        self._real_time.catch_up()
+        replicas = self._real_time.fleet.replicas
+        model = replicas[0].engine.config.model if replicas else ""
+        return web.Response(text=lmcache_page(self._tiers[0], model))
 
     def _state(self) -> dict[str, Any]:
         fleet = self._real_time.fleet

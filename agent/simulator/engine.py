@@ -245,7 +245,7 @@ class Engine:
                 self._finish(sequence, at_seconds)
 
     def _account_mixed(self, run: Run) -> None:
-        at_seconds, computed, generated = run.end_seconds, 0, 0
+        at_seconds, computed, generated, on_time = run.end_seconds, 0, 0, 0
         for sequence, tokens in run.plan.work:
             if sequence.has_ended:
                 continue
@@ -253,7 +253,12 @@ class Engine:
             sequence.resident_tokens += tokens
             if sequence.resident_tokens == sequence.known_tokens:
                 generated += 1
+                if sequence.last_token_at_seconds == run.start_seconds:
+                    on_time += 1
+                elif sequence.last_token_at_seconds is not None:
+                    self.telemetry.gap(at_seconds - sequence.last_token_at_seconds)
                 self._give_token(sequence, at_seconds)
+        self.telemetry.gap_line(at_seconds - run.start_seconds, 0.0, 1, on_time)
         self.telemetry.step(computed, generated)
 
     def _give_token(self, sequence: Sequence, at_seconds: float) -> None:
@@ -263,8 +268,6 @@ class Engine:
             self.telemetry.first_token(sequence, at_seconds)
             if self.scheduler.kv_source is not None:
                 self.scheduler.kv_source.store(sequence, at_seconds)
-        else:
-            self.telemetry.gap(at_seconds - sequence.last_token_at_seconds)
         sequence.last_token_at_seconds = at_seconds
         if sequence.token_stamps is not None:
             sequence.token_stamps.append(at_seconds)

@@ -1,13 +1,14 @@
 """What goes wrong, and when: faults that a story lays on its fleet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agent.simulator.fleet import Fleet
 from agent.simulator.replica import Replica
+from agent.simulator.tier import CacheTier
 
-Kind = Literal["slow", "stuck", "crash", "kv_leak", "kv_shrink", "forget_prefixes", "restart"]
+Kind = Literal["slow", "stuck", "crash", "kv_leak", "kv_shrink", "forget_prefixes", "restart", "tier_down", "tier_slow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Fault:
 
     `value`: the factor of `slow`; the part of all blocks lost by `kv_leak` (at once) or `kv_shrink` (bit by bit until
     the end). `crash` fails everything in the engine and brings a new process up after a cold start; `restart` drains
-    first. A kind given no value ignores it.
+    first. `tier_down` and `tier_slow` (a factor) befall the cache tier with that index.
     """
 
     kind: Kind
@@ -25,9 +26,20 @@ class Fault:
     until_seconds: float | None = None
     value: float = 0.0
 
-    def lay_on(self, fleet: Fleet, start_seconds: float) -> None:
-        """Have it happen to this fleet."""
-        fleet.at(start_seconds + self.at_seconds, lambda at: self._begin(fleet, at, start_seconds))
+    def lay_on(self, fleet: Fleet, tiers: Sequence[CacheTier], start_seconds: float) -> None:
+        """Have it happen to this fleet, or to its cache tiers."""
+        if self.kind not in ("tier_down", "tier_slow"):
+            fleet.at(start_seconds + self.at_seconds, lambda at: self._begin(fleet, at, start_seconds))
+            return
+        fleet.at(start_seconds + self.at_seconds, lambda _: self._hit_tier(tiers[self.index], is_on=True))
+        if self.until_seconds is not None:
+            fleet.at(start_seconds + self.until_seconds, lambda _: self._hit_tier(tiers[self.index], is_on=False))
+
+    def _hit_tier(self, tier: CacheTier, *, is_on: bool) -> None:
+        if self.kind == "tier_down":
+            tier.is_down = is_on
+        else:
+            tier.slowdown = self.value if is_on else 1.0
 
     def _begin(self, fleet: Fleet, now_seconds: float, start_seconds: float) -> None:
         replica = next((each for each in fleet.replicas if each.index == self.index), None)

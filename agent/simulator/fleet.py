@@ -159,6 +159,17 @@ class Fleet:
         if sequence.has_ended:
             end(sequence)
 
+    def listen(self, on_end: Callable[[Sequence], None]) -> None:
+        """One more who hears of every request's end."""
+        before = self._on_end
+
+        def both(sequence: Sequence) -> None:
+            if before is not None:
+                before(sequence)
+            on_end(sequence)
+
+        self._on_end = both
+
     def close(self, sequence: Sequence) -> None:
         """A call is over, in whatever way."""
         if self.workload is not None:

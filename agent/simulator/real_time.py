@@ -20,6 +20,7 @@ class RealTime:
         self.clock = clock
         self._watched: dict[str, tuple[Replica, Sequence, asyncio.Event, int]] = {}
         self._nudge = asyncio.Event()
+        self.on_end: Callable[[Sequence], None] | None = None
 
     def replica(self, index: int) -> Replica | None:
         """The replica at that place while it answers."""
@@ -34,6 +35,8 @@ class RealTime:
         for key, (replica, sequence, event, seen) in list(self._watched.items()):
             if sequence.has_ended:
                 del self._watched[key]
+                if self.on_end is not None:
+                    self.on_end(sequence)
                 event.set()
             elif sequence.generated_tokens > seen:
                 self._watched[key] = (replica, sequence, event, sequence.generated_tokens)

@@ -11,6 +11,8 @@ from agent.simulator.control_api import ControlApi
 from agent.simulator.fleet import Fleet
 from agent.simulator.openai_api import OpenAiApi
 from agent.simulator.real_time import RealTime
+from agent.simulator.span_exporter import SpanExporter
+from agent.simulator.tier import CacheTier
 from probes.clock import Clock
 
 SHUTDOWN_SECONDS = 1.0  # real; a pod that goes does not wait for its streams for ever
@@ -29,6 +31,8 @@ class SimulatorServer:
     port: int
     service: str = "chat"
     file_sd_path: Path | None = None
+    tiers: tuple[CacheTier, ...] = ()
+    otlp_endpoint: str | None = None
     _real_time: RealTime = field(init=False)
     _runners: dict[int, web.AppRunner] = field(init=False, default_factory=dict)
 
@@ -37,10 +41,18 @@ class SimulatorServer:
 
     async def run(self) -> None:
         """Serve until cancelled."""
+        exporting: asyncio.Task[None] | None = None
         try:
+            if self.otlp_endpoint:
+                exporter = SpanExporter(self.otlp_endpoint)
+                self.fleet.listen(exporter.add)
+                self._real_time.on_end = exporter.add
+                exporting = asyncio.create_task(exporter.run())
             await self._listen(0)
             await self._real_time.run(self._follow)
         finally:
+            if exporting is not None:
+                exporting.cancel()
             await asyncio.gather(*(runner.cleanup() for runner in self._runners.values()))
 
     async def _follow(self) -> None:
@@ -57,7 +69,7 @@ class SimulatorServer:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.add_routes(OpenAiApi(self._real_time, index).routes())
         if index == 0:
-            app.add_routes(ControlApi(self._real_time).routes())
+            app.add_routes(ControlApi(self._real_time, self.tiers).routes())
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS, access_log=None)
         await runner.setup()
         self._runners[index] = runner

@@ -89,7 +89,7 @@ class CacheTier:
 
 @dataclass(slots=True)
 class TierConnector:
-    """One engine's connector to a tier that may be its own or shared: looks up, loads beside the running step, stores."""
+    """One engine's connector to a tier, its own or shared: looks up, loads beside the running step, stores."""
 
     tier: CacheTier
     telemetry: Telemetry

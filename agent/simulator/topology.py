@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.errors import UsageError
 from agent.simulator.ask import Sequence
-from agent.simulator.fleet import Direct, Fleet, Route
+from agent.simulator.fleet import Builder, Direct, Fleet, Route
 from agent.simulator.kv_source import KvSource
 from agent.simulator.pd import Link, NixlPull, PrefillThenDecode
 from agent.simulator.plant import Plant
@@ -45,38 +45,11 @@ class Topology:
         gaps: GapLog | None = None,
     ) -> Fleet:
         """The fleet at its beginning; `gaps`, where given, gets every gap that a client saw."""
-        route: Route
-        counts = {"aggregated": self.aggregated}
-        if self.is_split:
-            proxy = PrefillThenDecode(self.router(), self.router())
-            route, counts = proxy, {"prefill": self.prefill, "decode": self.decode}
-        else:
-            route = Direct(self.router())
-
-        def build(role: str, index: int, created_at_seconds: float, ready_at_seconds: float) -> Replica:
-            groups: tuple[str, ...] = ()
-            connector: Callable[[Telemetry], KvSource] | None = None
-            if self.is_split:
-                groups = ("nixl",)
-                if role == "decode":
-                    connector = lambda telemetry: NixlPull(  # noqa: E731 - as short as it can be
-                        self.link, plant.config.block_tokens, telemetry, proxy.pulled
-                    )
-            elif self.connector is not None:
-                make, groups = self.connector, ("kv_consumer",)
-                connector = lambda telemetry: make(plant, telemetry)  # noqa: E731 - as short as it can be
-            return plant.build(
-                role,
-                index,
-                created_at_seconds,
-                ready_at_seconds,
-                gaps=None if role == "prefill" else gaps,
-                connector=connector,
-                groups=groups,
-            )
-
+        proxy = PrefillThenDecode(self.router(), self.router()) if self.is_split else None
+        route: Route = Direct(self.router()) if proxy is None else proxy
+        counts = {"prefill": self.prefill, "decode": self.decode} if self.is_split else {"aggregated": self.aggregated}
         return Fleet(
-            build,
+            self.builder(plant, gaps, proxy),
             route,
             workload,
             start_seconds,
@@ -84,6 +57,34 @@ class Topology:
             cold_start_seconds=cold_start_seconds,
             on_end=on_end,
         )
+
+    def builder(self, plant: Plant, gaps: GapLog | None = None, proxy: PrefillThenDecode | None = None) -> Builder:
+        """What makes this topology's replicas of a plant; with a proxy, decode engines pull from its prefill legs."""
+
+        def pull(telemetry: Telemetry) -> KvSource:
+            pulled = proxy.pulled if proxy else lambda _name, _at: None
+            return NixlPull(self.link, plant.config.block_tokens, telemetry, pulled)
+
+        def tier(telemetry: Telemetry) -> KvSource:
+            if self.connector is None:
+                raise ValueError(self)
+            return self.connector(plant, telemetry)
+
+        def build(role: str, index: int, created_at_seconds: float, ready_at_seconds: float) -> Replica:
+            connector: Callable[[Telemetry], KvSource] | None = None
+            groups: tuple[str, ...] = ()
+            if role == "decode":
+                connector, groups = pull, ("nixl",)
+            elif role == "prefill":
+                groups = ("nixl",)
+            elif self.connector is not None:
+                connector, groups = tier, ("kv_consumer",)
+            log = None if role == "prefill" else gaps
+            return plant.build(
+                role, index, created_at_seconds, ready_at_seconds, gaps=log, connector=connector, groups=groups
+            )
+
+        return build
 
 
 def parse_topology(text: str) -> Topology:

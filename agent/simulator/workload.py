@@ -97,7 +97,7 @@ class ClosedLoop:
     def __init__(
         self,
         concurrency: int,
-        requests: int,
+        requests: float,
         draw: Callable[[int], Ask],
         start_seconds: float,
         *,
@@ -108,7 +108,7 @@ class ClosedLoop:
         self._pause_seconds = pause_seconds
         self._drawn = 0
         self._due: list[float] = []
-        for _ in range(min(concurrency, requests)):
+        for _ in range(int(min(concurrency, requests))):
             heappush(self._due, start_seconds)
         self._left -= len(self._due)
 

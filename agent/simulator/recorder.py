@@ -1,0 +1,52 @@
+"""Writes what an agent would have read, second by second: the recording format of docs/recordings.md."""
+
+import gzip
+import json
+from io import TextIOWrapper
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agent.simulator.fleet import Fleet
+from agent.simulator.lmcache_page import lmcache_page
+from agent.simulator.nvml import GpuReadings
+from agent.simulator.tier import CacheTier
+
+
+class Recorder:
+    """A context that holds the file open. Pages go in without comment lines, one a replica, NVML beside them."""
+
+    def __init__(self, path: Path, tiers: tuple[CacheTier, ...] = ()) -> None:
+        self._path = path
+        self._tiers = tiers
+        self._gpus: dict[str, GpuReadings] = {}
+        self._file: TextIOWrapper | None = None
+
+    def __enter__(self) -> Self:
+        raw = gzip.GzipFile("", "wb", fileobj=self._path.open("wb"), mtime=0)  # no name, no time: same seed, same bytes
+        self._file = TextIOWrapper(raw, encoding="utf-8")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def record(self, fleet: Fleet, at_seconds: float) -> None:
+        """One line per source of every replica that answers; the fleet has been settled to that moment."""
+        for replica in fleet.replicas:
+            if replica.phase not in ("ready", "draining"):
+                continue
+            page = "".join(line + "\n" for line in replica.page.text().splitlines() if not line.startswith("#"))
+            self._write(at_seconds, replica.name, "vllm", page)
+            gpu = self._gpus.setdefault(replica.name, GpuReadings(replica.engine, replica.created_at_seconds))
+            self._write(at_seconds, f"gpu-{replica.index}", "nvml", json.dumps(gpu.read(at_seconds)))
+        for tier in self._tiers:
+            model = fleet.replicas[0].engine.config.model if fleet.replicas else ""
+            self._write(at_seconds, f"lmcache-{tier.name}", "lmcache", lmcache_page(tier, model))
+
+    def _write(self, at_seconds: float, target: str, source: str, body: str) -> None:
+        if self._file is not None:
+            line = {"at": at_seconds, "target": target, "source": source, "body": body}
+            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
