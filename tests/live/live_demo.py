@@ -36,6 +36,10 @@ class Demo:
     def said(self) -> str:
         return self.server.log.read_text(errors="replace")
 
+    def lines(self) -> str:
+        """Only the story: what has a minute before it."""
+        return "\n" + "\n".join(line for line in self.said().splitlines() if line.startswith("["))
+
     def epoch_seconds(self) -> float:
         """Where its scaled time begins; the simulator it has started is told so."""
         lines = map(command_line, descendants(self.server.pid))

@@ -45,14 +45,8 @@ class Alertmanager:
         return {alert["labels"]["alertname"]: alert for alert in get_json(f"{self.url}/api/v2/alerts")}
 
     def amtool_names(self) -> set[str]:
-        command = [
-            program("amtool"),
-            "alert",
-            "query",
-            "--inhibited",
-            f"--alertmanager.url={self.url}",
-            "--output=json",
-        ]
+        command = [program("amtool"), "alert", "query", "--active", "--inhibited", "--output=json"]
+        command.append(f"--alertmanager.url={self.url}")
         listed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
         return {alert["labels"]["alertname"] for alert in listed}
 
