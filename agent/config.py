@@ -9,7 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from agent.model import Severity, SliName, SliSource, Tier
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
+NAME = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
+LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$"
+FORMS = {  # what the patterns ask for, in words
+    NAME: "1 to 63 letters, digits, '.', '_' or '-', with a letter or digit at both ends",
+    LISTEN: "host:port, such as 127.0.0.1:9470",
+    r"^/": "a path that begins with /",
+}
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
@@ -175,7 +182,7 @@ class Slo(Section):
     @classmethod
     def _not_percent(cls, value: object) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool) and 1 < value < 100:
-            raise ValueError(f"expected a ratio between 0 and 1, not percent. Write {value / 100:g}")
+            raise ValueError(f"expected a ratio between 0 and 1. Write {value / 100:g}")
         return value
 
     @model_validator(mode="after")
@@ -184,7 +191,7 @@ class Slo(Section):
             raise ValueError(f"sli {self.sli} needs threshold_seconds, such as threshold_seconds: 2.5")
         if self.source == "canary" and self.sli in ("queue", "itl"):
             raise ValueError(f"a canary cannot see sli {self.sli} exactly; write source: engine")
-        if self.sli == "availability" and self.source == "engine" and self.threshold_seconds is None:
+        if self.sli == "availability" and self.source != "canary" and self.threshold_seconds is None:
             raise ValueError(
                 "availability from the engine needs threshold_seconds: when a request is late; such as 300"
             )
@@ -250,7 +257,7 @@ class Outputs(Section):
 class Server(Section):
     """The agent's own HTTP server."""
 
-    listen: str = Field("127.0.0.1:9470", pattern=r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$", description="host:port.")
+    listen: str = Field("127.0.0.1:9470", pattern=LISTEN, description="host:port.")
 
     @property
     def host(self) -> str:

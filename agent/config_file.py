@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from agent.config import Config
+from agent.config import FORMS, Config
 from agent.errors import ConfigError
 
 SECRET_WORDS = ("token", "password", "secret", "authorization", "key")
@@ -77,15 +77,29 @@ def _sentence(where: str, tree: object, item: Mapping[str, Any]) -> str:
         return f"{where}: {spot} is not a known key. {mend}"
     if item["type"] == "missing":
         return f"{where}: {spot} is missing. {_describe(path)}"
-    expected = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "invalid_key":
+        return f"{where}: the key {value} is no word. Known here: {', '.join(sorted(_keys_at(path[:-1])))}."
+    shown = ":" if isinstance(value, dict | list) else f" is {_shown(path, value)};"
+    return f"{where}: {spot}{shown} {_expected(path, item)}"
+
+
+def _expected(path: Sequence[int | str], item: Mapping[str, Any]) -> str:
+    """What would have been right, and the mend."""
     if item["type"] == "literal_error":
         choices = [str(choice) for choice in item["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")]
-        near = difflib.get_close_matches(str(value), choices, n=1)
+        near = difflib.get_close_matches(str(item["input"]), choices, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
-        return f"{where}: {spot} is {_shown(path, value)}; expected one of {', '.join(choices)}.{hint}"
-    expected = expected[:1].lower() + expected[1:]
-    shown = "" if isinstance(value, dict | list) else f" is {_shown(path, value)};"
-    return f"{where}: {spot}{shown or ':'} {expected}. {_describe(path)}".rstrip()
+        return f"expected one of {', '.join(choices)}.{hint}"
+    if item["type"] == "value_error":  # our own validators' sentences hold the mend
+        return f"{item['msg'].removeprefix('Value error, ')}."
+    if item["type"] == "string_pattern_mismatch":
+        return f"expected {FORMS[item['ctx']['pattern']]}."
+    words = item["msg"][:1].lower() + item["msg"][1:]
+    for theirs, ours in (("input should be less", "expected a number less"),
+                         ("input should be greater", "expected a number greater"),
+                         ("input should be", "expected")):  # fmt: skip
+        words = words.replace(theirs, ours)
+    return f"{words}. {_describe(path)}".rstrip()
 
 
 def _shown(path: Sequence[int | str], value: object) -> str:
@@ -190,5 +204,5 @@ def _twice(path: str, names: Sequence[str]) -> Iterator[str]:
 
 def _unknown(spot: str, name: str, noun: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    mend = f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(known) or 'none'}."
+    mend = f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(dict.fromkeys(known)) or 'none'}."
     return f'{spot} names "{name}", and there is no such {noun}. {mend}'

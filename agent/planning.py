@@ -32,8 +32,10 @@ def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
 
 def all_targets(config: Config, found: Iterable[Found]) -> list[Target]:
     """Configured targets, then discovered ones; of two with one name the first stays."""
-    targets = {target.name: target for target in reversed([*config.targets, *map(_discovered, found)])}
-    return list(reversed(targets.values()))
+    targets: dict[str, Target] = {}
+    for target in (*config.targets, *map(_discovered, found)):
+        targets.setdefault(target.name, target)
+    return list(targets.values())
 
 
 def page_target(config: Config, target: Target) -> PageTarget:

@@ -41,7 +41,7 @@ def advised(
 
 
 def test_a_queue_that_grows_under_a_burning_ttft_page_asks_for_replicas() -> None:
-    """Two replicas serve 4/s each, and 2/s more arrive at each: 12 / 4 = 3 replicas at the limit, 3 / 0.8 = 4 with room."""
+    """Both serve 4/s, and 2/s more arrive at each: 12 / 4 = 3 replicas at the limit, 3 / 0.8 = 4 with room."""
     best = advised(plan_of())[-1]
     assert (best.action, best.current, best.proposed, best.low) == ("scale", 2, 4, 3)
     assert best.low <= best.proposed <= best.high

@@ -1,0 +1,58 @@
+"""From the config, and what was discovered, to the plan."""
+
+import pytest
+
+from agent.config_file import parse_config
+from agent.planning import all_targets, canary_targets, config_hash, make_plan, page_target, probe_task
+from probes.discovery.file import Found
+
+TEXT = """
+node: n1
+targets:
+  - {name: a, url: "http://a:8000/", gpus: 2, gpu_type: H200, service: chat}
+  - {name: cache, url: "http://c:9090", kind: lmcache}
+prices: {gpu_hour_dollars: {H200: 3.6}}
+canaries: [{kind: chat, targets: ["*"]}]
+slos:
+  - {name: up, service: chat, sli: availability, objective_ratio: 0.999, threshold_seconds: 300}
+burn: {min_bad_events: 5}
+advice: {max_replicas: 9}
+"""
+CONFIG = parse_config(TEXT, "agent.yaml")
+
+
+def test_the_plan_holds_what_the_config_says() -> None:
+    plan = make_plan(CONFIG, all_targets(CONFIG, ()))
+    (slo,) = plan.slos
+    assert (slo.source, slo.min_bad_events, len(slo.pairs)) == ("engine", 5, 4)
+    assert (plan.node, plan.advice.max_replicas, list(plan.targets)) == ("n1", 9, ["a", "cache"])
+    assert plan.targets["a"].dollars_per_second == pytest.approx(0.002)
+    assert plan.targets["cache"].dollars_per_second is None
+
+
+def test_a_discovered_target_fills_its_fields_from_labels_and_keeps_the_rest() -> None:
+    labels = {"name": "b", "role": "decode", "model": "m", "service": "chat", "zone": "eu", "__scheme__": "https"}
+    target = all_targets(CONFIG, [Found("b:8000", labels)])[-1]
+    assert (target.name, target.url, target.role, target.model) == ("b", "https://b:8000", "decode", "m")
+    assert target.labels == {"zone": "eu"}
+
+
+def test_of_two_with_one_name_the_configured_stays() -> None:
+    targets = all_targets(CONFIG, [Found("elsewhere:1", {"name": "a"})])
+    assert [(target.name, target.url) for target in targets] == [("a", "http://a:8000"), ("cache", "http://c:9090")]
+
+
+def test_canaries_go_to_engines_only() -> None:
+    assert [t.name for t in canary_targets(CONFIG.canaries[0], all_targets(CONFIG, ()))] == ["a"]
+
+
+def test_addresses_of_pages_and_canaries() -> None:
+    target = CONFIG.targets[0]
+    assert page_target(CONFIG, target).url == "http://a:8000/metrics"
+    task = probe_task(CONFIG.canaries[0], target, "from-the-page", 5.0)
+    assert (task.url, task.model, task.token, task.planned_at_seconds) == ("http://a:8000", "from-the-page", None, 5.0)
+
+
+def test_the_hash_names_the_very_config() -> None:
+    other = parse_config(TEXT.replace("0.999", "0.99"), "agent.yaml")
+    assert config_hash(CONFIG) == config_hash(parse_config(TEXT, "b.yaml")) != config_hash(other)
