@@ -113,12 +113,15 @@ class Burn:
 class Budget:
     """What is left of the error budget: 1 is untouched, 0 spent, below 0 overspent (not clamped); None: no events.
 
-    `coverage_ratio` is the part of the period that the counts cover.
+    `remaining_ratio` is that of the whole period. `coverage_ratio` is the part of the period that the counts cover;
+    the rest is taken to be just as busy, and good: what is spent is what was seen to be spent.
+    `observed_remaining_ratio` is that of the covered part alone, as if it were the whole period.
     """
 
     remaining_ratio: float | None
     counts: Counts
     coverage_ratio: float
+    observed_remaining_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def budget_words(budget: Budget) -> str:
     """What is left of the budget, and over how much of the period that is known."""
     if budget.remaining_ratio is None:
         return "unknown: no events were counted in the period"
-    covered = "" if budget.coverage_ratio >= 1 else f" (counted over {budget.coverage_ratio:.1%} of the period)"
+    covered = "" if budget.coverage_ratio >= 1 else f" ({budget.coverage_ratio:.1%} of the period was watched)"
     return f"{budget.remaining_ratio:.1%} of the error budget is left{covered}"
 
 
@@ -100,7 +100,7 @@ def window_word(seconds: float) -> str:
 
 def _is_spent(status: SloStatus) -> bool:
     left = status.budget.remaining_ratio
-    return left is not None and left <= 0 and status.budget.coverage_ratio >= 1.0
+    return left is not None and left <= 0
 
 
 def _summary(slo: Slo, burn: Burn) -> str:

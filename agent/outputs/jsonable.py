@@ -58,6 +58,7 @@ def slo_json(status: SloStatus) -> Json:
         "last_event_at": _plain(status.last_event_at_seconds),
         "budget": {
             "remaining_ratio": _plain(status.budget.remaining_ratio),
+            "observed_remaining_ratio": _plain(status.budget.observed_remaining_ratio),
             "coverage_ratio": _plain(status.budget.coverage_ratio),
             "counts": _plain(status.budget.counts),
         },

@@ -14,15 +14,17 @@ def slo_status(slo: Slo, events: TimeBuckets, now_seconds: float, *, has_fresh_s
 
 
 def error_budget(slo: Slo, events: TimeBuckets, now_seconds: float) -> Budget:
-    """What is left of the budget of the rolling period, over the events that were counted in it.
+    """What is left of the budget of the rolling period; see `Budget` for a period that is only partly covered.
 
-    1 - bad / (budget_ratio * total); negative when overspent. None without events: an unused service keeps no promise.
+    1 - bad / (budget_ratio * events of the period); negative when overspent. None without events: an unused service
+    keeps no promise.
     """
     counts = events.since(now_seconds - slo.period_seconds)
     coverage = events.coverage_ratio(slo.period_seconds, now_seconds)
-    if counts.total <= 0:
+    if counts.total <= 0 or coverage <= 0:
         return Budget(None, counts, coverage)
-    return Budget(1.0 - bad_events(slo, counts) / (slo.budget_ratio * counts.total), counts, coverage)
+    spent = bad_events(slo, counts) / (slo.budget_ratio * counts.total)
+    return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent)
 
 
 def _state(budget: Budget, burns: tuple[Burn, ...], *, has_fresh_sources: bool) -> SloState:
@@ -32,7 +34,7 @@ def _state(budget: Budget, burns: tuple[Burn, ...], *, has_fresh_sources: bool) 
         return "no_data"
     if (burns[0].long_counts if burns else budget.counts).total <= 0:
         return "no_traffic"
-    if budget.remaining_ratio is not None and budget.remaining_ratio <= 0 and budget.coverage_ratio >= 1.0:
+    if budget.remaining_ratio is not None and budget.remaining_ratio <= 0:
         return "exhausted"
     if any(b.reason == "too_few_bad_events" for b in burns):
         return "insufficient_data"

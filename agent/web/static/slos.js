@@ -83,7 +83,7 @@ function budget(slo, level) {
       "p.fine",
       {},
       counts.total ? [`${number(counts.bad)} bad of ${number(counts.total)}`, unsure] : "No events in the period",
-      coverage < 0.999 ? `; the counts cover ${percent(coverage)} of the period` : "",
+      coverage < 0.999 ? `; ${percent(coverage)} of the period was watched, the rest counts as good` : "",
     ),
   );
 }

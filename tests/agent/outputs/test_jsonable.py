@@ -101,6 +101,7 @@ def test_an_slo_brings_the_counts_behind_its_rates() -> None:
     shape = slo_json(SloStatus(SLO, "ok", (burn,), Budget(None, Counts(), 0.0), None))
     assert shape["budget"] == {
         "remaining_ratio": None,
+        "observed_remaining_ratio": None,
         "coverage_ratio": 0.0,
         "counts": {"good": 0.0, "bad": 0.0, "undecided": 0.0, "total": 0.0},
     }

@@ -74,6 +74,18 @@ def test_an_hour_of_outage_weighs_what_its_traffic_weighs(
     assert 100 * (1 - left) == pytest.approx(spent, rel=0.02)
 
 
+def test_a_young_agent_has_spent_what_it_saw_and_no_more() -> None:
+    """slo.md E: one hour of 30 days was watched, 1 % of it was bad: ten times what 99.9 % allows for that hour, and
+    10/720 of the period's budget, if the other 719 hours are as busy and good.
+    """
+    events = TimeBuckets()
+    events.add(Events(T0 - HOUR, T0, Counts(9_900, 100)))
+    budget = error_budget(promise(0.999), events, T0)
+    assert budget.coverage_ratio == pytest.approx(1 / 720)
+    assert budget.observed_remaining_ratio == pytest.approx(1 - 10)
+    assert budget.remaining_ratio == pytest.approx(1 - 10 / 720)
+
+
 @pytest.mark.parametrize("objective", [0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99, 0.999, 0.9999])
 def test_a_burn_of_exactly_the_factor_does_not_fire(objective: float) -> None:
     """1 - 0.9 is a little less than 0.1 in floats; a service exactly at its promise must not get tickets for that."""
