@@ -81,5 +81,5 @@ def _believable(figures: Mapping[str, float | None], output_tokens: int | None) 
 
 
 def _stamp(nanoseconds: int) -> float | None:
-    seconds = nanoseconds / 1e9
+    seconds = nanoseconds / 1_000_000_000  # whole numbers divide without rounding twice
     return seconds if _FIRST_STAMP_SECONDS <= seconds <= _LAST_STAMP_SECONDS else None

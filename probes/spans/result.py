@@ -21,9 +21,9 @@ class SpanResult:
     `target`, `service`, `instance`, `model`, `pod` and `role` come from the resource; "" where it lacks them.
     """
 
-    trace_id: str
-    span_id: str
-    request_id: str
+    trace_id: str = ""
+    span_id: str = ""
+    request_id: str = ""
     client_request_id: str = ""
     outcome: Outcome = "unknown"
     is_canary: bool = False

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 SHARED = Path(os.environ.get("SLO_AGENT_SHARED", Path(__file__).parents[4] / "shared")) / "data" / "spans"
 START_NANOSECONDS = 1_795_969_397_250_000_000
-START_SECONDS = START_NANOSECONDS / 1e9
+START_SECONDS = START_NANOSECONDS / 1_000_000_000
 IDS = count(1)
 
 # A request as vLLM 0.32 tells it: 0.5 s to the first of 11 tokens, then 2 s for ten more.

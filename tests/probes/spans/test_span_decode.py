@@ -166,7 +166,7 @@ def test_a_first_token_after_no_time_was_never_measured() -> None:
 def test_stamps_of_a_clock_that_was_never_set_are_unknown() -> None:
     early, backwards = span(), span()
     early.start_time_unix_nano = 5
-    backwards.end_time_unix_nano = backwards.start_time_unix_nano - 1
+    backwards.end_time_unix_nano = backwards.start_time_unix_nano - 1_000_000
     results = decoded(export([early, backwards])).spans
     assert [(one.start_at_seconds, one.end_at_seconds) for one in results] == [
         (None, START_SECONDS + 2.5),
