@@ -1,9 +1,12 @@
 """The names tables: every row stands on a real page, or says why none of ours has it."""
 
+from pathlib import Path
+
 import pytest
 from page_files import SHARED, fixture
 
 from probes.names import lmcache, vllm
+from probes.names.document import signals_document
 from probes.names.table import Name
 
 # rows and alias names that no captured page shows, and why we still read them
@@ -72,3 +75,14 @@ def test_default_edges_are_those_of_the_0_32_page() -> None:
         lines = [ln for ln in fixture("vllm_0.32_cpu").splitlines() if ln.startswith(f"vllm:{row.names[0]}_bucket")]
         edges = tuple(float(line.partition('le="')[2].partition('"')[0]) for line in lines)
         assert edges[:-1] == vllm.DEFAULT_EDGES[row.signal], row.signal
+
+
+def test_the_document_is_the_one_generated_from_the_tables() -> None:
+    """Mend: python -m probes.names.document > docs/signals.md."""
+    document = Path(__file__).parents[2] / "docs" / "signals.md"
+    assert document.read_text(encoding="utf-8") == signals_document()
+
+
+def test_the_document_names_every_signal() -> None:
+    rows = [*vllm.NAMES, *lmcache.NAMES]
+    assert [row.signal for row in rows if f"| `{row.signal}` |" not in signals_document()] == []
