@@ -61,20 +61,25 @@ def _is_due(entry: Recommendation, now_seconds: float) -> bool:
 
 
 def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: float) -> bool:
-    """The same again: still open, or just judged, and not asking for more."""
-    is_recent = latest.verdict is None or now_seconds - latest.at_seconds < REPEAT_SECONDS
-    return is_recent and advice.proposed <= latest.proposed
+    """The same again: within the range of one that is open, or just judged, and not asking for more."""
+    if latest.verdict is None:
+        return advice.proposed <= latest.high
+    return now_seconds - latest.at_seconds < REPEAT_SECONDS and advice.proposed <= latest.proposed
 
 
 def _verdict(entry: Recommendation, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus]) -> str:
-    """One of kept (applied, and the objective burns no more), missed (applied, and it does), not_applied, and unknown:
-    applied, but nothing tells how the objective fares.
+    """One of kept (applied, and the objective holds now), missed (applied, and it does not), not_applied, and unknown:
+    applied, but nothing tells how the objective fares. Now is the shortest window: longer ones remember the trouble.
     """
     replicas = sum(s.health == "up" and (s.model, s.role) == (entry.model, entry.role) for s in statuses)
     if replicas < entry.low:
         return "not_applied"
     names = {e.signal.removeprefix("burn_rate:") for e in entry.evidence if e.signal.startswith("burn_rate:")}
-    pages = [b for slo in slos if slo.slo.name in names for b in slo.burns if b.pair.severity == "page"]
-    if any(burn.is_burning for burn in pages):
-        return "missed"
-    return "kept" if pages and all(burn.short_rate is not None for burn in pages) else "unknown"
+    fastest = [
+        min(slo.burns, key=lambda b: b.pair.short_seconds) for slo in slos if slo.slo.name in names and slo.burns
+    ]
+    rates = [burn.short_rate for burn in fastest]
+    known = [rate for rate in rates if rate is not None]
+    if not known or len(known) < len(rates):
+        return "unknown"
+    return "kept" if max(known) <= 1.0 else "missed"

@@ -1,6 +1,7 @@
 """Rule: scale out, when requests queue without end while a TTFT objective burns.
 
-Each replica's rate is read off while the queue stands, when replicas give all they have: that is proven, not modelled.
+Each replica's rate is read off while its queue stands, when it gives all it has: that is proven, not modelled. What
+happened before the queue stood says nothing about either rate and is left out.
 """
 
 import math
@@ -26,13 +27,15 @@ CONFIDENCE_WITHOUT_MODEL = 0.7  # a proven rate, but no model of what TTFT follo
 class Load:
     """What a group of replicas faces. Rates per second; `waiting` requests now.
 
-    `replicas` are all that should serve, `seen` those whose pages say so; the rates are those of the seen ones.
+    `replicas` are all that should serve, `seen` those whose pages say so; `served_rate` and `arrival_rate` are those of
+    the seen ones, `limit_rate` is what one replica serves while its queue stands, None where none stands.
     """
 
     replicas: int
     seen: int
     served_rate: float
     arrival_rate: float
+    limit_rate: float | None
     waiting: float
     queue_share: float
     covered_ratio: float
@@ -42,7 +45,8 @@ def scale_out(
     plan: Plan, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus], windows: Windows, now_seconds: float
 ) -> Iterator[Recommendation]:
     """At most one recommendation per model and role. None without a burning TTFT objective and a standing queue, where
-    the pages do not tell enough, where nothing is served (more of that serves nothing), and at the most replicas.
+    the queue drains by itself, where the pages do not tell enough, where nothing is served (more of that serves
+    nothing), and at the most replicas.
     """
     engines = [s for s in statuses if s.source == "vllm"]
     for model, role in sorted({(s.model, s.role) for s in engines if s.health == "up"}):
@@ -53,7 +57,7 @@ def scale_out(
         load = measured_load(group, windows, now_seconds)
         if load is None or load.covered_ratio < LEAST_COVERED_RATIO:
             continue
-        if load.queue_share < QUEUE_SHARE or load.served_rate <= 0:
+        if load.queue_share < QUEUE_SHARE or not load.limit_rate or _drains(load):
             continue
         advice = _recommend(plan, model, role, burning[0], load, group, now_seconds)
         if advice.proposed > advice.current:
@@ -71,16 +75,24 @@ def measured_load(group: Sequence[TargetStatus], windows: Windows, now_seconds: 
     known = [engine for engine in measured if engine is not None]
     if not known or len(known) < len(measured) or {key.target for key in engines} != set(up):
         return None
+    limits = [engine.served_rate for engine in known if engine.is_queueing]
     served = sum(engine.served_rate for engine in known)
     return Load(
         len(group),
         len(up),
         served,
-        max(served, served + sum(engine.growth_rate for engine in known)),
+        max(0.0, served + sum(engine.growth_rate for engine in known)),
+        sum(limits) / len(limits) if limits else None,
         sum(engine.waiting for engine in known),
         sum(engine.queued_readings for engine in known) / sum(engine.readings for engine in known),
         min(1.0, min(engine.seconds for engine in known) / WINDOW_SECONDS),
     )
+
+
+def _drains(load: Load) -> bool:
+    """The queue is gone soon with the replicas there are."""
+    shrinks_by = load.served_rate - load.arrival_rate
+    return load.waiting <= 0 or (shrinks_by > 0 and load.waiting / shrinks_by <= DRAIN_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +100,30 @@ class _Engine:
     served_rate: float
     growth_rate: float
     waiting: float
+    is_queueing: bool
     queued_readings: int
     readings: int
     seconds: float
 
 
 def _measured(increments: Sequence[Increment]) -> _Engine | None:
-    """One engine's part; None where a reading lacks the queue, or no first tokens were counted over any time."""
+    """One engine's part, over the time its queue has stood (or all of it, where none stands); None where a reading
+    lacks the queue, or no first tokens were counted over any time.
+    """
     waiting = [i.gauges.get(("requests_waiting", "")) for i in increments]
     known = [value for value in waiting if value is not None]
-    first_tokens, seconds = add_up(increments).histogram("ttft_seconds"), sum(_span(i) for i in increments)
-    apart = increments[-1].to_seconds - increments[0].to_seconds
-    if len(known) < len(waiting) or first_tokens is None or seconds <= 0 or apart <= 0:
+    if len(known) < len(waiting):
         return None
-    growth = (known[-1] - known[0]) / apart
+    since = len(known) - next((back for back, value in enumerate(reversed(known)) if value <= 0), len(known))
+    is_queueing = since < len(known) - 1
+    part, queue = (increments[since:], known[since:]) if is_queueing else (increments, known)
+    first_tokens, seconds = add_up(part).histogram("ttft_seconds"), sum(_span(i) for i in part)
+    apart = part[-1].to_seconds - part[0].to_seconds
+    if first_tokens is None or seconds <= 0 or apart <= 0:
+        return None
+    growth = (queue[-1] - queue[0]) / apart
     queued = sum(value > 0 for value in known)
-    return _Engine(first_tokens.count / seconds, growth, known[-1], queued, len(known), seconds)
+    return _Engine(first_tokens.count / seconds, growth, known[-1], is_queueing, queued, len(known), seconds)
 
 
 def _span(increment: Increment) -> float:
@@ -120,7 +140,7 @@ def _drives(plan: Plan, status: SloStatus, target: TargetStatus) -> bool:
 def _recommend(
     plan: Plan, model: str, role: str, status: SloStatus, load: Load, group: Sequence[TargetStatus], now_seconds: float
 ) -> Recommendation:
-    per_replica = load.served_rate / load.seen
+    per_replica = load.limit_rate or 0.0
     need = load.arrival_rate / per_replica
     least = max(load.replicas + 1, math.ceil(need))
     best = max(least, math.ceil(need / TARGET_UTILISATION))

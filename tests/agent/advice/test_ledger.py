@@ -60,8 +60,9 @@ def test_the_same_advice_is_entered_once_and_larger_advice_supersedes_it() -> No
     ledger = Ledger()
     ledger.settle([advice(0)], replicas(2), standing(50.0), 0.0)
     assert ledger.settle([advice(5)], replicas(2), standing(50.0), 5.0) == ()
-    old, new = ledger.settle([advice(10, proposed=6)], replicas(2), standing(50.0), 10.0)
-    assert (old.verdict, new.verdict, new.proposed) == ("superseded", None, 6)
+    assert ledger.settle([advice(8, proposed=6)], replicas(2), standing(50.0), 8.0) == (), "6 was in the range told"
+    old, new = ledger.settle([advice(10, proposed=7)], replicas(2), standing(50.0), 10.0)
+    assert (old.verdict, new.verdict, new.proposed) == ("superseded", None, 7)
     assert ledger.open == [new]
 
 

@@ -138,3 +138,23 @@ def test_a_replica_that_has_just_come_does_not_dilute_the_proven_rate() -> None:
     assert load is not None
     assert load.served_rate == pytest.approx(8.0)
     assert load.covered_ratio == pytest.approx(110 / 300)
+
+
+def test_what_came_before_the_queue_dilutes_no_rate() -> None:
+    """150 s of 1/s and no queue, then 4/s at the limit and 2/s more arriving: limit 4/s, arrivals 6/s."""
+    memory, plan = Memory(), plan_of(replicas=1)
+    engine = FakeEngine("vllm-0", running=8)
+    for step in range(31):
+        memory.windows.take(engine.reading(T0 + 10 * step))
+        engine.finish(10 if step < 15 else 40, ttft=7.0)
+        engine.waiting += 0 if step < 15 else 20
+        effects = tick(plan, memory, T0 + 10 * step)
+    load = measured_load(effects.snapshot.targets, memory.windows, T0 + 300)
+    assert load is not None
+    assert load.limit_rate == pytest.approx(4.0)
+    assert load.arrival_rate == pytest.approx(6.0)
+
+
+def test_a_queue_that_drains_by_itself_needs_no_replica() -> None:
+    """1,000 wait and 10/s more are served than arrive: gone in 100 s, long before another replica would serve."""
+    assert advised(plan_of(replicas=1), growth=-100.0, served=150.0, waiting=4_100.0) == []
