@@ -63,7 +63,7 @@ def inspect_page(text: str) -> Inspection:
 
 
 def _count_samples(text: str) -> int:
-    return sum(1 for line in text.split("\n") if line and line[0] != "#")
+    return sum(1 for line in text.split("\n") if line.strip() and line.lstrip()[0] != "#")
 
 
 def _signals(reading: Reading, system: System) -> dict[str, float | None]:

@@ -92,7 +92,7 @@ class SystemPage:
         bare = next((exposed[len(p) :] for p in self._book.prefixes if exposed.startswith(p)), None)
         if bare is None:
             return None
-        engine = labels.get(self._book.engine_label, "0") if self._book.engine_label else "0"
+        engine = labels.get(self._book.engine_label, "") if self._book.engine_label else ""
         model = labels.get(self._book.model_label, "")
         if bare == vllm.CONFIG_INFO and self._book.system == "vllm":
             return _capacity_place(labels, engine)
@@ -131,13 +131,14 @@ def _capacity_place(labels: Mapping[str, str], engine: str) -> Place | None:
         tokens = float(size) if size not in ("", "None") else float(blocks) * float(block_size)
     except ValueError:
         return None
-    return Place("kv_capacity_tokens", "gauge", engine, "", "", "value", tokens, 0)
+    return Place("kv_capacity_tokens", "gauge", engine, "", "", "value", tokens, 0) if math.isfinite(tokens) else None
 
 
 def _assemble(
     values: Mapping[Place, float],
 ) -> tuple[tuple[Sample, ...], tuple[HistogramSample, ...], float | None, int]:
     """Samples, histograms, the process's start (unix seconds), and how many histograms were none."""
+    front_ends = _front_ends(values)
     best: dict[tuple[str, str, str], int] = {}
     for place in values:
         key = (place.signal, place.engine, place.model)
@@ -147,6 +148,7 @@ def _assemble(
     sums: dict[tuple[str, str, str, str], float] = {}
     start: float | None = None
     for place, value in values.items():
+        engine = place.engine or front_ends.get(place.model) or front_ends[""]
         if place.part == "start":
             start = value
         elif place.rank != best[place.signal, place.engine, place.model]:
@@ -156,13 +158,27 @@ def _assemble(
             if true_value < 0:
                 continue  # a sentinel such as -1: not known; nothing we read can be negative
             kind: Literal["counter", "gauge"] = "counter" if place.kind == "counter" else "gauge"
-            samples.append(Sample(place.signal, kind, place.engine, place.model, true_value, place.label))
+            samples.append(Sample(place.signal, kind, engine, place.model, true_value, place.label))
         elif place.part == "bucket":
-            buckets[place.signal, place.engine, place.model, place.label][place.edge] = value
+            buckets[place.signal, engine, place.model, place.label][place.edge] = value
         else:
-            sums[place.signal, place.engine, place.model, place.label] = value
+            sums[place.signal, engine, place.model, place.label] = value
     histograms = tuple(_histograms(buckets, sums))
     return _name_models(samples), histograms, start, len(buckets) - len(histograms)
+
+
+def _front_ends(values: Mapping[Place, float]) -> dict[str, str]:
+    """By model, and under "" for the page: the first engine, which takes what is counted for all engines together.
+
+    A page without engine labels is of one engine, "0".
+    """
+    engines: dict[str, set[str]] = defaultdict(set)
+    for place in values:
+        if place.engine:
+            engines[place.model].add(place.engine)
+            engines[""].add(place.engine)
+    first = {model: min(known, key=lambda engine: (len(engine), engine)) for model, known in engines.items()}
+    return {"": "0"} | first
 
 
 def _name_models(samples: list[Sample]) -> tuple[Sample, ...]:

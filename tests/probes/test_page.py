@@ -221,6 +221,7 @@ def test_a_sentinel_is_unknown_never_a_number(name: str, value: str) -> None:
         pytest.param('kv_cache_size_tokens="None",num_gpu_blocks="100",block_size="16"', 1_600, id="None is not told"),
         pytest.param('num_gpu_blocks="None",block_size="16"', None, id="not known yet"),
         pytest.param('cache_dtype="auto"', None, id="no such labels"),
+        pytest.param('kv_cache_size_tokens="inf"', None, id="not finite"),
     ],
 )
 def test_kv_capacity_stands_in_labels(labels: str, tokens: float | None) -> None:
@@ -251,3 +252,22 @@ def test_a_second_look_at_the_same_page_reads_the_same() -> None:
     """The second comes from the cache of series."""
     page, text = SystemPage("vllm"), fixture("vllm_0.32_cpu")
     assert page.read(text, "t", 1.0) == page.read(text, "t", 1.0)
+
+
+REJECTED = 'vllm:admission_rejections_total{model_name="m",reason="max_num_queued_reqs"} 4\n'
+
+
+@pytest.mark.parametrize(
+    ("engines", "of"), [(["3"], "3"), (["2", "3"], "2"), (["10", "9"], "9")], ids=["one rank", "two ranks", "by number"]
+)
+def test_what_a_front_end_counts_for_all_makes_no_engine_of_its_own(engines: list[str], of: str) -> None:
+    """Rejections have no engine label; an engine "0" that is not there would lack every gauge."""
+    page = REJECTED + "".join(f'vllm:generation_tokens_total{{engine="{e}",model_name="m"}} 7\n' for e in engines)
+    reading = read(page)
+    assert {s.engine for s in reading.samples} == set(engines)
+    assert [(s.engine, s.value) for s in reading.samples if s.signal == "requests_rejected_total"] == [(of, 4)]
+
+
+def test_a_page_without_engine_labels_is_one_engine() -> None:
+    reading = read(REJECTED + 'vllm:generation_tokens_total{model_name="m"} 7\n')
+    assert {s.engine for s in reading.samples} == {"0"}
