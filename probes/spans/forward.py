@@ -4,6 +4,7 @@ Best effort, and never in the way: a bounded queue, one try each, and what does 
 """
 
 import asyncio
+import io
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,7 +65,8 @@ class SpanForwarder:
             log.warning("spans not forwarded bodies=%d", self._waiting.qsize())
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-        self._counts.forwarded["dropped"] += self._waiting.qsize()
+        if unsent := self._waiting.qsize():
+            self._counts.forwarded["dropped"] += unsent
 
     async def _send_all(self) -> None:
         while True:
@@ -83,7 +85,9 @@ class SpanForwarder:
         try:
             async with (
                 asyncio.timeout(self._target.timeout_seconds),
-                self._session.post(self._target.url, data=body, headers=headers, allow_redirects=False) as answer,
+                self._session.post(
+                    self._target.url, data=io.BytesIO(body), headers=headers, allow_redirects=False
+                ) as answer,
             ):
                 return 200 <= answer.status < 300
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError):

@@ -84,7 +84,7 @@ class HttpReceiver:
             raise self._busy("")
 
     def _busy(self, reason: str) -> _Refusal:
-        """503 and not 429: OpenTelemetry's Python exporter 1.30, for one, gives a batch up at 429 and tries again at 503."""
+        """503 and not 429, at which OpenTelemetry's Python exporter 1.30, for one, gives a batch up."""
         return _Refusal(reason, 503, "Too many spans wait to be read; send this batch again.", _UNAVAILABLE)
 
     def _check_head(self, request: web.Request) -> None:

@@ -68,7 +68,8 @@ class SpanIntake:
             log.warning("spans left unread bodies=%d", self._waiting.qsize())
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-        self._counts.lost["unread"] += self._waiting.qsize()
+        if unread := self._waiting.qsize():
+            self._counts.lost["unread"] += unread
         self._waiting, self._waiting_bytes = asyncio.Queue(), 0
         self._thread.shutdown(wait=False, cancel_futures=True)
 
