@@ -11,13 +11,19 @@ from agent.model import Counts, Events
 
 TIERS = ((5.0, 4_464), (60.0, 4_380), (300.0, 27_000))  # (width in seconds, buckets): 6.2 h, 3.04 d, 93.75 d
 
+NOTHING = Counts()
+
 
 class TimeBuckets:
-    """The events of one SLO. `began_at_seconds` is when counting began, None before the first event or `begin`."""
+    """The events of one SLO. `began_at_seconds` is when counting began, None before the first event or `begin`.
+
+    Memory: 0.86 MB (35,844 buckets of three counts of 8 bytes), whatever the traffic.
+    """
 
     def __init__(self) -> None:
         self.began_at_seconds: float | None = None
         self.last_event_at_seconds: float | None = None
+        self._totals = Counts()
         self._tiers = [_Tier(width, size) for width, size in TIERS]
 
     def begin(self, at_seconds: float) -> None:
@@ -33,16 +39,19 @@ class TimeBuckets:
         if self.last_event_at_seconds is None or events.to_seconds > self.last_event_at_seconds:
             self.last_event_at_seconds = events.to_seconds
         for tier in self._tiers:
-            tier.add(events)
+            tier.add(events, self._totals)
+        self._totals += events.counts
 
     def since(self, start_seconds: float) -> Counts:
         """Everything after `start_seconds`; beyond the longest tier, everything that is kept."""
-        tier = next((tier for tier in self._tiers if tier.reaches(start_seconds)), self._tiers[-1])
-        return tier.since(start_seconds)
+        for tier in self._tiers:
+            if tier.reaches(start_seconds):
+                return tier.since(start_seconds, self._totals)
+        return self._tiers[-1].since(start_seconds, self._totals)
 
     def total(self) -> Counts:
         """Everything ever counted."""
-        return Counts(*self._tiers[0].totals)
+        return self._totals
 
     def coverage_ratio(self, window_seconds: float, now_seconds: float) -> float:
         """The part of the last `window_seconds` in which events were being counted."""
@@ -52,63 +61,65 @@ class TimeBuckets:
 
 
 class _Tier:
-    """A ring of running totals at the end of each bucket."""
+    """A ring of running totals at the end of each bucket before the head, the newest bucket that has events.
+
+    At the end of the head itself the running total is the total of all: most events touch nothing here.
+    """
 
     def __init__(self, width_seconds: float, size: int) -> None:
         self.width = width_seconds
         self.size = size
         self.head: int | None = None
-        self.totals = [0.0, 0.0, 0.0]
-        self._ends = [array("d"), array("d"), array("d")]
+        self._good, self._bad, self._undecided = array("d"), array("d"), array("d")
 
     def reaches(self, start_seconds: float) -> bool:
         """Whether everything after `start_seconds` is still told apart from what came before."""
-        if self.head is None:
-            return True
-        return floor(start_seconds / self.width) > self.head - self.size + 1
+        return self.head is None or floor(start_seconds / self.width) > self.head - self.size + 1
 
-    def add(self, events: Events) -> None:
+    def add(self, events: Events, totals: Counts) -> None:
+        """Count events; `totals` are those before them."""
         first, last = floor(events.from_seconds / self.width), floor(events.to_seconds / self.width)
-        self._advance(last)
-        assert self.head is not None  # noqa: S101  _advance saw to it
-        oldest, span = self.head - self.size + 1, events.to_seconds - events.from_seconds
-        shares = [
-            ((bucket + 1) * self.width - events.from_seconds) / span for bucket in range(max(first, oldest), last)
-        ]
-        shares += [1.0] * (self.head - max(last, oldest) + 1)  # what has come by the end of each bucket up to the head
-        start = self.head + 1 - len(shares)
-        for kind, count in enumerate((events.counts.good, events.counts.bad, events.counts.undecided)):
-            if count:
-                self.totals[kind] += count
-                ends = self._ends[kind]
-                for index, share in enumerate(shares, start):
-                    ends[index % self.size] += count * share
-
-    def _advance(self, bucket: int) -> None:
-        if self.head is None:
-            self.head = bucket
-            self._ends = [array("d", bytes(8 * self.size)) for _ in range(3)]
+        head = self._advance(last, totals)
+        if first >= head:
             return
-        for index in range(max(self.head + 1, bucket - self.size + 1), bucket + 1):
-            for kind in range(3):
-                self._ends[kind][index % self.size] = self.totals[kind]
-        self.head = max(self.head, bucket)
+        span, counts = events.to_seconds - events.from_seconds, events.counts
+        for bucket in range(max(first, head - self.size), head):
+            share = 1.0 if bucket >= last else ((bucket + 1) * self.width - events.from_seconds) / span
+            place = bucket % self.size
+            self._good[place] += counts.good * share
+            self._bad[place] += counts.bad * share
+            self._undecided[place] += counts.undecided * share
 
-    def since(self, start_seconds: float) -> Counts:
+    def _advance(self, bucket: int, totals: Counts) -> int:
+        if self.head is None:
+            self._good, self._bad, self._undecided = (array("d", bytes(8 * self.size)) for _ in range(3))
+            self.head = bucket
+        for index in range(max(self.head, bucket - self.size), bucket):
+            place = index % self.size
+            self._good[place], self._bad[place], self._undecided[place] = totals.good, totals.bad, totals.undecided
+        self.head = max(self.head, bucket)
+        return self.head
+
+    def since(self, start_seconds: float, totals: Counts) -> Counts:
         if self.head is None:
             return Counts()
         bucket = floor(start_seconds / self.width)
         if bucket > self.head:
             return Counts()
         passed = (start_seconds - bucket * self.width) / self.width  # unix times have no digits to spare
-        good, bad, undecided = (self._after(kind, bucket, passed) for kind in range(3))
-        return Counts(good, bad, undecided)
+        before, end = self._end(bucket - 1, totals), self._end(bucket, totals)
+        rest = 1.0 - passed
+        return Counts(
+            max(0.0, totals.good - rest * before.good - passed * end.good),
+            max(0.0, totals.bad - rest * before.bad - passed * end.bad),
+            max(0.0, totals.undecided - rest * before.undecided - passed * end.undecided),
+        )
 
-    def _after(self, kind: int, bucket: int, passed: float) -> float:
-        before, end = self._end(kind, bucket - 1), self._end(kind, bucket)
-        return max(0.0, self.totals[kind] - before - passed * (end - before))
-
-    def _end(self, kind: int, bucket: int) -> float:
-        assert self.head is not None  # noqa: S101  only asked when there is data
-        oldest = self.head - self.size + 1
-        return self._ends[kind][bucket % self.size] if bucket >= oldest else 0.0
+    def _end(self, bucket: int, totals: Counts) -> Counts:
+        """The running totals at the end of a bucket."""
+        if self.head is None or bucket >= self.head:
+            return totals
+        if bucket < self.head - self.size:
+            return NOTHING
+        place = bucket % self.size
+        return Counts(self._good[place], self._bad[place], self._undecided[place])
