@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,7 @@ from loopback import (
 from agent.model import Effects
 from agent.runtime import Listeners
 from probes.clock import ScaledClock
+from probes.nvml import GpuReader
 from probes.recording import RecordingWriter
 from probes.sample import ProbeResult
 
@@ -322,3 +324,56 @@ async def test_a_reload_says_what_needs_a_restart(tmp_path: Path, caplog: pytest
 async def test_a_reload_without_a_file_says_so() -> None:
     async with agent(config()).running() as running:
         assert len(await running.reload()) == 1
+
+
+class TwoGpus:
+    """NVML with two GPUs that give their temperature and no more; what it is asked can fail, or never return."""
+
+    class NVMLError(Exception):
+        value = 3  # not supported
+
+    class LostError(NVMLError):
+        value = 15
+
+    NVML_TEMPERATURE_GPU = NVML_CLOCK_SM = 0
+
+    def __init__(self) -> None:
+        self.lost: set[int] = set()
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802  the library's name
+        self.goes_on.wait()
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802  the library's name
+        if index in self.lost:
+            raise self.LostError
+        return index
+
+    def nvmlDeviceGetTemperature(self, handle: int, sensor: int) -> int:  # noqa: N802  the library's name
+        return 61
+
+    def __getattr__(self, name: str) -> object:
+        def not_supported(*arguments: object) -> None:
+            raise self.NVMLError
+
+        return not_supported
+
+
+async def test_gpus_are_read_and_a_hanging_driver_holds_nobody_up() -> None:
+    """Ticks go on while NVML does not return, and leaving the agent does not wait for it."""
+    library = TwoGpus()
+    watching = agent(config(gpu={"enabled": "no", "interval_seconds": 0.1}))
+    watching._gpus = GpuReader(library)
+    async with watching.running() as running:
+        await until(lambda: outcomes(running) == {"gpu-0": "ok", "gpu-1": "ok"}, "both GPUs were read")
+        library.lost.add(1)
+        await until(lambda: outcomes(running) == {"gpu-0": "ok", "gpu-1": "gpu_lost"}, "one GPU was lost")
+        library.goes_on.clear()
+        await until(lambda: points(running, "slo_agent_missed_jobs_total")["gpu",] >= 2, "its runs were skipped")
+        ticked = running.view.snapshot().at_seconds
+        await until(lambda: running.view.snapshot().at_seconds > ticked + 0.2, "ticks went on")
+        leaving = time.monotonic()
+    assert time.monotonic() - leaving < 10
+    library.goes_on.set()
