@@ -78,7 +78,7 @@ def config_of(url: str, **more: object) -> dict[str, Any]:
         "targets": [{"name": "engine", "url": url}],
         "scrape": {"interval_seconds": 2, "timeout_seconds": 2, "down_after_seconds": 30},
         "gpu": {"enabled": "no"},
-        "canaries": [{"kind": "chat", "interval_seconds": 5}],
+        "canaries": [{"kind": "chat", "interval_seconds": 10}],
         "slos": [
             {"name": "canary", "sli": "availability", "source": "canary", "objective_ratio": 0.99},
             {"name": "ttft", "sli": "ttft", "objective_ratio": 0.99, "threshold_seconds": 2.5},
