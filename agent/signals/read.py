@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agent.model import Latency, Signals
+from agent.model import Figure, Latency, Signals
 from agent.signals.sums import Sums, add_up
 from agent.stats.buckets import latency, share_over
 from agent.stats.exact import exact_latency
@@ -55,7 +55,7 @@ def read_signals(
     return Signals(
         seconds=max(sums.seconds.values(), default=0.0),
         ttft_seconds=latency(sums.histogram("ttft_seconds")),
-        itl_seconds=latency(sums.histogram("itl_seconds")),
+        itl_seconds=latency(sums.histogram("itl_seconds"), are_independent=False),
         tpot_seconds=latency(sums.histogram("tpot_seconds")),
         e2e_seconds=latency(sums.histogram("e2e_seconds")),
         queue_seconds=_queue(sums, failed),
@@ -64,8 +64,7 @@ def read_signals(
         canary_tpot_seconds=exact_latency([r.tpot_seconds for r in answered if r.tpot_seconds is not None]),
         canary_e2e_seconds=exact_latency([r.e2e_seconds for r in answered if r.e2e_seconds is not None]),
         over_threshold_ratio={
-            f"{signal}>{threshold:g}": share_over(buckets, threshold) if (buckets := sums.histogram(signal)) else None
-            for signal, threshold in question.thresholds
+            f"{signal}>{threshold:g}": _share_over(sums, signal, threshold) for signal, threshold in question.thresholds
         },
         request_rate_per_second=_ratio(finished_total, seconds),
         prompt_tokens_per_second=_ratio(sums.counter("prompt_tokens_total"), seconds),
@@ -107,6 +106,12 @@ def _probes(windows: Windows, start: float, end: float, names: Sequence[str]) ->
         if start < result.at_seconds <= end
         and is_bad(result.outcome, has_succeeded=name in windows.succeeded) is not None
     ]
+
+
+def _share_over(sums: Sums, signal: str, threshold: float) -> Figure | None:
+    """Gaps between tokens come by the batch: every request of one has the same."""
+    buckets = sums.histogram(signal)
+    return share_over(buckets, threshold, are_independent=signal != "itl_seconds") if buckets else None
 
 
 def _queue(sums: Sums, failed: float | None) -> Latency | None:

@@ -53,11 +53,12 @@ def merged(parts: Iterable[Buckets]) -> Buckets | None:
     return reduce(lambda left, right: left + right, found) if found else None
 
 
-def percentile(buckets: Buckets, quantile: float) -> Figure | None:
+def percentile(buckets: Buckets, quantile: float, *, are_independent: bool = True) -> Figure | None:
     """numpy's linear percentile over the n observations, as far as buckets can tell; None when there are none.
 
     `low` is the lower edge of the bucket with rank floor(q(n-1)), `high` the upper edge of that with rank ceil(q(n-1)).
     Beyond the last finite edge there is no `high` and no `value`: the observation is only known to be larger.
+    Observations that are not independent, such as the gaps of one batch, have no sampling interval.
     """
     count = round(buckets.count)
     if count <= 0:
@@ -65,18 +66,18 @@ def percentile(buckets: Buckets, quantile: float) -> Figure | None:
     rank = quantile * (count - 1)
     low = _bucket_of(buckets, math.floor(rank))[0]
     high = _bucket_of(buckets, math.ceil(rank))[1]
-    low_rank, high_rank = rank_interval(quantile, count)
+    low_rank, high_rank = rank_interval(quantile, count) if are_independent else (None, None)
     ci_low = None if low_rank is None else _bucket_of(buckets, low_rank)[0]
     ci_high = None if high_rank is None else _finite(_bucket_of(buckets, high_rank)[1])
     value = None if math.isinf(high) else min(max(_interpolate(buckets, rank), low), high)
     return Figure(value, low, _finite(high), count, ci_low, ci_high)
 
 
-def latency(buckets: Buckets | None) -> Latency | None:
+def latency(buckets: Buckets | None, *, are_independent: bool = True) -> Latency | None:
     """The percentiles people ask for; None without observations."""
     if buckets is None or round(buckets.count) <= 0:
         return None
-    p50, p90, p95, p99 = (percentile(buckets, quantile) for quantile in PERCENTILES)
+    p50, p90, p95, p99 = (percentile(buckets, quantile, are_independent=are_independent) for quantile in PERCENTILES)
     return Latency(p50, p90, p95, p99, _mean(buckets), buckets.count)
 
 
@@ -106,7 +107,7 @@ def split_at(buckets: Buckets, threshold: float) -> Counts:
     return Counts(good, bad, undecided)
 
 
-def share_over(buckets: Buckets, threshold: float) -> Figure | None:
+def share_over(buckets: Buckets, threshold: float, *, are_independent: bool = True) -> Figure | None:
     """Share of observations above `threshold` with its bounds; None when there are none.
 
     `value` is exact on a bucket edge; inside a bucket it is that of observations spread evenly over it, and unknown
@@ -117,7 +118,8 @@ def share_over(buckets: Buckets, threshold: float) -> Figure | None:
         return None
     low, high = counts.bad / counts.total, (counts.bad + counts.undecided) / counts.total
     value = low if counts.undecided == 0 else _spread(buckets, threshold, counts)
-    return Figure(value, low, high, counts.total, *share_interval(low, high, counts.total))
+    interval = share_interval(low, high, counts.total) if are_independent else (None, None)
+    return Figure(value, low, high, counts.total, *interval)
 
 
 def _spread(buckets: Buckets, threshold: float, counts: Counts) -> float | None:

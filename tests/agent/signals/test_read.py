@@ -213,6 +213,22 @@ def test_shares_over_a_threshold_on_and_off_an_edge() -> None:
     assert (off.low, off.high) == (0.04, 0.10)
 
 
+def test_gaps_between_tokens_have_no_sampling_interval() -> None:
+    """All requests of a batch share a step, and its gap: 3,200 gaps may be 100 independent ones."""
+    windows, engine = Windows(), FakeEngine()
+    for at in (0, 10):
+        windows.take(engine.reading(at))
+        engine.finish(500)
+        engine.observe("itl_seconds", 0.02, 3200)
+    signals = seen(windows, 0, 10)
+    assert signals.itl_seconds is not None
+    assert signals.ttft_seconds is not None
+    assert signals.itl_seconds.p50 is not None
+    assert signals.ttft_seconds.p50 is not None
+    assert (signals.itl_seconds.p50.ci_low, signals.itl_seconds.p50.ci_high) == (None, None)
+    assert signals.ttft_seconds.p50.ci_low is not None
+
+
 def test_canaries_that_say_nothing_about_the_service_are_left_out() -> None:
     windows = Windows()
     for at, outcome in enumerate(("ok", "server_error", "auth", "internal_error", "missed", "no_model"), 1):
