@@ -9,6 +9,7 @@ from live_agent import RunningAgent
 from live_demo import Told, start_demo, told_to_its_end
 from live_figures import TOLD, tell
 from live_parts import vllm_folder
+from live_process import until
 from live_prometheus import Prometheus
 from live_vllm import RealVllm
 
@@ -47,7 +48,7 @@ def killed_agent(prometheus: Prometheus, tmp_path_factory: pytest.TempPathFactor
     try:
         prometheus.watch(agent.url)
         look = f'slo_agent_config_info{{instance="{agent.url.removeprefix("http://")}"}}'
-        agent.server.until("Prometheus has scraped it", 60, lambda: prometheus.now(look))
+        until("Prometheus has scraped it", 60, lambda: prometheus.now(look))
     finally:
         agent.server.kill()
     return agent.url

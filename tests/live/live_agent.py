@@ -21,8 +21,8 @@ class RunningAgent:
     def __init__(self, config: dict[str, Any], folder: Path) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         path = write_config({**config, "server": {"listen": f"127.0.0.1:{port}"}}, folder / "agent.yaml")
-        self.server = Server([SLO_AGENT, "run", "-c", path], folder / "agent.log").start()
-        self.server.until("the agent has evaluated once", START_SECONDS, lambda: self.api("status")["ready"])
+        self.server = Server([SLO_AGENT, "run", "-c", path], folder / "agent.log")
+        self.server.start_until("the agent has evaluated once", START_SECONDS, lambda: self.api("status")["ready"])
 
     def api(self, part: str, **query: str) -> Any:
         return get_json(f"{self.url}/api/v1/{part}", **query)

@@ -72,8 +72,8 @@ def start_demo(folder: Path, *words: str, speed: float = 20.0) -> Demo:
     port, recording = free_port(), folder / "demo.jsonl.gz"
     command = [SLO_AGENT, "demo", "--speed", f"{speed:g}", "--listen", f"127.0.0.1:{port}"]
     command += ["--record", recording, "--log-level", "info", *words]
-    demo = Demo(Server(command, folder / "demo.log").start(), f"http://127.0.0.1:{port}", recording, speed)
-    demo.server.until("the demo answers", 90, lambda: get_json(f"{demo.url}/api/v1/status")["ready"])
+    demo = Demo(Server(command, folder / "demo.log"), f"http://127.0.0.1:{port}", recording, speed)
+    demo.server.start_until("the demo answers", 90, lambda: get_json(f"{demo.url}/api/v1/status")["ready"])
     return demo
 
 

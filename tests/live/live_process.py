@@ -56,18 +56,21 @@ class Server:
             )
         return self
 
-    def until(self, what: str, seconds: float, look: Callable[[], object]) -> None:
-        """As `until`; a server that ends meanwhile is told with the end of its output."""
+    def start_until(self, what: str, seconds: float, look: Callable[[], object]) -> "Server":
+        """Start it and wait, as `until` does. One that does not get there is killed, and its last words are told."""
 
         def alive_and_true() -> object:
-            assert self.exit_code() is None, f"{self.command[0]} ended while we waited: {what}\n{self.said()}"
+            assert self.exit_code() is None, f"{self.command[0]} ended while we waited: {what}"
             return look()
 
+        self.start()
         try:
             until(what, seconds, alive_and_true)
-        except AssertionError as error:
+        except BaseException as error:
             error.add_note(self.said())
+            self.kill()
             raise
+        return self
 
     def exit_code(self) -> int | None:
         return None if self._process is None else self._process.poll()

@@ -39,8 +39,8 @@ class Prometheus:
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address=127.0.0.1:{port}",
         ]
-        self.server = Server(command, folder / "prometheus.log").start()
-        self.server.until("Prometheus is ready", 60, lambda: get_text(f"{self.url}/-/ready"))
+        self.server = Server(command, folder / "prometheus.log")
+        self.server.start_until("Prometheus is ready", 60, lambda: get_text(f"{self.url}/-/ready"))
 
     def watch(self, *urls: str) -> None:
         """From now on these agents too."""

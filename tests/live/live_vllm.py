@@ -32,8 +32,8 @@ class RealVllm:
         if self.server is not None and self.server.exit_code() is None:
             return
         command = ["bash", VLLM_SCRIPT, "serve", self.installed, str(self.port)]
-        self.server = Server(command, self.folder / "vllm.log").start()
-        self.server.until("vLLM answers /health", START_SECONDS, lambda: get_text(f"{self.url}/health") == "")
+        self.server = Server(command, self.folder / "vllm.log")
+        self.server.start_until("vLLM answers /health", START_SECONDS, lambda: get_text(f"{self.url}/health") == "")
 
     def kill(self) -> None:
         assert self.server is not None, "not started"

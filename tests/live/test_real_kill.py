@@ -37,8 +37,8 @@ class Alertmanager:
             f"--web.listen-address=127.0.0.1:{port}",
             "--cluster.listen-address=",
         ]
-        self.server = Server(command, folder / "alertmanager.log").start()
-        self.server.until("Alertmanager is ready", 60, lambda: get_text(f"{self.url}/-/ready"))
+        self.server = Server(command, folder / "alertmanager.log")
+        self.server.start_until("Alertmanager is ready", 60, lambda: get_text(f"{self.url}/-/ready"))
 
     def alerts(self) -> dict[str, dict[str, Any]]:
         """What its API lists, by name. A resolved alert is listed no more."""
