@@ -57,20 +57,27 @@ class Server:
         return self
 
     def start_until(self, what: str, seconds: float, look: Callable[[], object]) -> "Server":
-        """Start it and wait, as `until` does. One that does not get there is killed, and its last words are told."""
+        """Start it and wait for it; one that does not get there is killed."""
+        self.start()
+        try:
+            self.until(what, seconds, look)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def until(self, what: str, seconds: float, look: Callable[[], object]) -> None:
+        """As the function `until`; one that ends meanwhile, or does not get there, is told with its last words."""
 
         def alive_and_true() -> object:
             assert self.exit_code() is None, f"{self.command[0]} ended while we waited: {what}"
             return look()
 
-        self.start()
         try:
             until(what, seconds, alive_and_true)
-        except BaseException as error:
+        except AssertionError as error:
             error.add_note(self.said())
-            self.kill()
             raise
-        return self
 
     def exit_code(self) -> int | None:
         return None if self._process is None else self._process.poll()
