@@ -17,6 +17,7 @@ from agent.windows import EngineKey, Increment, Windows
 WINDOW_SECONDS = 300.0
 QUEUE_SHARE = 0.8  # of the readings must show waiting requests (facts: saturation shows in 80 % of scrapes)
 LEAST_COVERED_RATIO = 0.2  # of the window must have been seen: what stood for seconds is not sustained
+SETTLED_SHARE = 0.8  # of the readings of the longest read replica
 TARGET_UTILISATION = 0.8  # of the proven rate: above it, queueing delay grows without bound
 DRAIN_SECONDS = 600.0  # the backlog should be gone after so long
 VERIFY_SECONDS = 600.0  # beyond the cold start, until what was advised can be seen
@@ -29,6 +30,8 @@ class Load:
 
     `replicas` are all that should serve, `seen` those whose pages say so; `served_rate` and `arrival_rate` are those of
     the seen ones, `limit_rate` is what one replica serves while its queue stands, None where none stands.
+    `is_settled` is False while some replica has been read for much shorter than the others: it has just come, and what
+    it takes over looks like arrivals.
     """
 
     replicas: int
@@ -39,6 +42,7 @@ class Load:
     waiting: float
     queue_share: float
     covered_ratio: float
+    is_settled: bool
 
 
 def scale_out(
@@ -55,7 +59,7 @@ def scale_out(
         if not burning:
             continue
         load = measured_load(group, windows, now_seconds)
-        if load is None or load.covered_ratio < LEAST_COVERED_RATIO:
+        if load is None or load.covered_ratio < LEAST_COVERED_RATIO or not load.is_settled:
             continue
         if load.queue_share < QUEUE_SHARE or not load.limit_rate or _drains(load):
             continue
@@ -86,6 +90,7 @@ def measured_load(group: Sequence[TargetStatus], windows: Windows, now_seconds: 
         sum(engine.waiting for engine in known),
         sum(engine.queued_readings for engine in known) / sum(engine.readings for engine in known),
         min(1.0, min(engine.seconds for engine in known) / WINDOW_SECONDS),
+        min(engine.readings for engine in known) >= SETTLED_SHARE * max(engine.readings for engine in known),
     )
 
 

@@ -158,3 +158,21 @@ def test_what_came_before_the_queue_dilutes_no_rate() -> None:
 def test_a_queue_that_drains_by_itself_needs_no_replica() -> None:
     """1,000 wait and 10/s more are served than arrive: gone in 100 s, long before another replica would serve."""
     assert advised(plan_of(replicas=1), growth=-100.0, served=150.0, waiting=4_100.0) == []
+
+
+def test_nothing_is_advised_while_a_replica_has_just_come() -> None:
+    """It fills its empty batch from the queue of the others: for some minutes its growth is no arrivals."""
+    plan, memory = plan_of(replicas=3), Memory()
+    engines = [FakeEngine(f"vllm-{number}", waiting=50, running=8) for number in range(3)]
+    advised_at = []
+    for step in range(90):
+        present = engines[: 2 if step < 40 else 3]
+        for engine in present:
+            memory.windows.take(engine.reading(T0 + 10 * step))
+            engine.finish(40, ttft=7.0)
+            engine.waiting += 20 if step < 40 else 200
+        known = replace(plan, targets={engine.target: plan.targets[engine.target] for engine in present})
+        if tick(known, memory, T0 + 10 * step).changed_recommendations:
+            advised_at.append(step)
+    assert [step for step in advised_at if 40 <= step < 60] == []
+    assert [step for step in advised_at if step >= 60]
