@@ -35,7 +35,7 @@ class Ask:
     leg: Leg = "whole"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Sequence:
     """A request inside one engine. Stamps are in the fleet's time; None means: has not happened.
 
@@ -75,6 +75,11 @@ class Sequence:
     def is_decoding(self) -> bool:
         """One token away from the next one: nothing of the prompt is left to compute."""
         return self.generated_tokens > 0 and self.resident_tokens == self.known_tokens - 1
+
+    @property
+    def is_running(self) -> bool:
+        """In the batch, as opposed to waiting for it."""
+        return self.state == "running"
 
     @property
     def has_ended(self) -> bool:

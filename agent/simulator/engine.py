@@ -10,9 +10,11 @@ from math import inf
 
 from agent.simulator.ask import Ask, Sequence, State
 from agent.simulator.blocks import BlockPool
-from agent.simulator.decode_run import Run
+from agent.simulator.decode_run import Run, run_of
 from agent.simulator.kv_source import KvSource
-from agent.simulator.scheduler import Plan, Scheduler
+from agent.simulator.scheduler import Scheduler
+from agent.simulator.seeds import stream
+from agent.simulator.step_accounts import Speculation, StepAccounts
 from agent.simulator.step_time import FRONT_END_SECONDS, StepTime
 from agent.simulator.telemetry import Telemetry
 
@@ -29,6 +31,7 @@ class EngineConfig:
     block_tokens: int = 16
     front_end_seconds: float = FRONT_END_SECONDS
     by_priority: bool = False
+    speculation: Speculation | None = None
 
 
 class Engine:
@@ -48,6 +51,10 @@ class Engine:
             config.max_num_seqs,
             by_priority=config.by_priority,
             kv_source=kv_source,
+            draft_tokens=config.speculation.draft_tokens if config.speculation else 0,
+        )
+        self._accounts = StepAccounts(
+            self.pool, telemetry, kv_source, self._finish, config.speculation, stream(0, "speculation")
         )
         self.slowdown = 1.0
         self.now_seconds = -inf
@@ -145,7 +152,10 @@ class Engine:
                 continue
             entry_seconds = self._next_entry_seconds()
             horizon_seconds = min(until_seconds, entry_seconds)
-            self._account(run, run.steps_by(horizon_seconds))
+            steps = run.steps_by(horizon_seconds)
+            if steps > run.done:
+                self.busy_seconds += run.end_of(steps) - run.end_of(run.done)
+                self._accounts.account(run, steps)
             if run.done == run.limit:
                 self.now_seconds = run.end_seconds
                 self._run = None
@@ -159,8 +169,10 @@ class Engine:
         """Begin the next run, or go to the next arrival; False when there is nothing to do before `until_seconds`."""
         self._enter(self.now_seconds)
         plan = self.scheduler.plan(self.now_seconds)
-        if plan.work:
-            self._run = self._run_of(plan)
+        if plan.decodes or plan.chunks:
+            resident = sum(sequence.resident_tokens for sequence in self.scheduler.running)
+            may_run = self.config.speculation is None
+            self._run = run_of(plan, self.law, self.pool, resident, self.now_seconds, self.slowdown, may_run=may_run)
             return True
         next_seconds = self._next_entry_seconds()
         if plan.post_seconds:
@@ -169,110 +181,6 @@ class Engine:
             return False
         self.now_seconds = max(self.now_seconds, next_seconds)
         return True
-
-    def _run_of(self, plan: Plan) -> Run:
-        work = plan.work
-        is_decode = plan.is_decode_only
-        resident = sum(sequence.resident_tokens for sequence in self.scheduler.running)
-        if is_decode and not plan.post_seconds:
-            line = self.law.decode_line(len(work), resident + len(work))
-            if line is not None:
-                first, increment = line
-                scale = self.slowdown
-                return Run(
-                    plan, self.now_seconds, first * scale, increment * scale, self._run_limit(plan), is_decode=True
-                )
-        prefill = context = decodes = 0
-        for sequence, tokens in work:
-            if sequence.is_decoding:
-                decodes += 1
-            else:
-                prefill += tokens
-                context += tokens * sequence.resident_tokens + tokens * (tokens - 1) // 2
-        seconds = self.law.seconds(prefill, context, decodes, resident + prefill + decodes)
-        return Run(plan, self.now_seconds, seconds * self.slowdown + plan.post_seconds, is_decode=is_decode)
-
-    def _run_limit(self, plan: Plan) -> int:
-        """Steps until the first sequence ends or the blocks run out (the first step's are held already)."""
-        limit = min(sequence.ask.output_tokens - sequence.generated_tokens for sequence, _ in plan.work)
-        block_tokens, free = self.config.block_tokens, self.pool.free_blocks
-        if len(plan.work) * (limit // block_tokens + 1) <= free:
-            return limit
-        room = [sequence.held_blocks * block_tokens - sequence.resident_tokens for sequence, _ in plan.work]
-        low, high = 1, limit
-        while low < high:
-            steps = (low + high + 1) // 2
-            if sum(-(-(steps - slots) // block_tokens) for slots in room if steps > slots) <= free:
-                low = steps
-            else:
-                high = steps - 1
-        return low
-
-    def _account(self, run: Run, steps: int) -> None:
-        if steps == run.done:
-            return
-        self.busy_seconds += run.end_of(steps) - run.end_of(run.done)
-        if run.is_decode:
-            self._account_decodes(run, steps)
-        else:
-            self._account_mixed(run)
-        run.done = steps
-
-    def _account_decodes(self, run: Run, steps: int) -> None:
-        fresh, at_seconds = steps - run.done, run.end_of(steps)
-        began_seconds = run.end_of(run.done)
-        alive = on_time = 0
-        stamps = [run.end_of(step) for step in range(run.done + 1, steps + 1)] if self._is_watched(run) else []
-        for sequence, _ in run.plan.work:
-            if sequence.has_ended:
-                continue
-            alive += 1
-            if sequence.last_token_at_seconds == began_seconds or run.done:
-                on_time += 1
-            else:
-                self.telemetry.gap(run.end_of(1) - (sequence.last_token_at_seconds or began_seconds))
-                self.telemetry.gap_line(run.step_seconds(1), run.increment_seconds, fresh - 1, 1)
-            sequence.generated_tokens += fresh
-            sequence.resident_tokens += fresh
-            sequence.last_token_at_seconds = at_seconds
-            if sequence.token_stamps is not None:
-                sequence.token_stamps.extend(stamps)
-            self.pool.grow(sequence, sequence.resident_tokens)
-        self.telemetry.gap_line(run.step_seconds(run.done), run.increment_seconds, fresh, on_time)
-        self.telemetry.step(alive, alive, fresh)
-        for sequence, _ in run.plan.work:
-            if sequence.generated_tokens >= sequence.ask.output_tokens and not sequence.has_ended:
-                self._finish(sequence, at_seconds)
-
-    def _account_mixed(self, run: Run) -> None:
-        at_seconds, computed, generated, on_time = run.end_seconds, 0, 0, 0
-        for sequence, tokens in run.plan.work:
-            if sequence.has_ended:
-                continue
-            computed += tokens
-            sequence.resident_tokens += tokens
-            if sequence.resident_tokens == sequence.known_tokens:
-                generated += 1
-                if sequence.last_token_at_seconds == run.start_seconds:
-                    on_time += 1
-                elif sequence.last_token_at_seconds is not None:
-                    self.telemetry.gap(at_seconds - sequence.last_token_at_seconds)
-                self._give_token(sequence, at_seconds)
-        self.telemetry.gap_line(at_seconds - run.start_seconds, 0.0, 1, on_time)
-        self.telemetry.step(computed, generated)
-
-    def _give_token(self, sequence: Sequence, at_seconds: float) -> None:
-        sequence.generated_tokens += 1
-        if sequence.last_token_at_seconds is None:
-            sequence.first_token_at_seconds = at_seconds
-            self.telemetry.first_token(sequence, at_seconds)
-            if self.scheduler.kv_source is not None:
-                self.scheduler.kv_source.store(sequence, at_seconds)
-        sequence.last_token_at_seconds = at_seconds
-        if sequence.token_stamps is not None:
-            sequence.token_stamps.append(at_seconds)
-        if sequence.generated_tokens >= sequence.ask.output_tokens:
-            self._finish(sequence, at_seconds)
 
     def _finish(self, sequence: Sequence, at_seconds: float) -> None:
         self.scheduler.remove(sequence, keep_blocks=sequence.ask.leg == "prefill")
@@ -300,6 +208,3 @@ class Engine:
     def _next_entry_seconds(self) -> float:
         arrival = self._arriving[0].queued_at_seconds if self._arriving else inf
         return min(arrival, *(ready for ready, _ in self.scheduler.loading), inf)
-
-    def _is_watched(self, run: Run) -> bool:
-        return any(sequence.token_stamps is not None for sequence, _ in run.plan.work)

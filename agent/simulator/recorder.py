@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from contextlib import ExitStack
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
@@ -21,17 +22,19 @@ class Recorder:
         self._tiers = tiers
         self._gpus: dict[str, GpuReadings] = {}
         self._file: TextIOWrapper | None = None
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        raw = gzip.GzipFile("", "wb", fileobj=self._path.open("wb"), mtime=0)  # no name, no time: same seed, same bytes
-        self._file = TextIOWrapper(raw, encoding="utf-8")
+        self._open = ExitStack()
+        plain = self._open.enter_context(self._path.open("wb"))
+        packed = self._open.enter_context(gzip.GzipFile("", "wb", fileobj=plain, mtime=0))  # no name, no time in it
+        self._file = self._open.enter_context(TextIOWrapper(packed, encoding="utf-8"))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._open.close()
 
     def record(self, fleet: Fleet, at_seconds: float) -> None:
         """One line per source of every replica that answers; the fleet has been settled to that moment."""

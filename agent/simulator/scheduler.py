@@ -12,15 +12,15 @@ from agent.simulator.telemetry import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One step: which sequence computes how many tokens. `is_open` says that an arrival could join the next step."""
+    """One step: who decodes, and whose prompt goes on by how many tokens.
 
-    work: tuple[tuple[Sequence, int], ...]
+    `is_open` says that an arrival could join the next step; for `post_seconds` the step stands still.
+    """
+
+    decodes: list[Sequence]
+    chunks: list[tuple[Sequence, int]]
     is_open: bool
     post_seconds: float = 0.0
-
-    @property
-    def is_decode_only(self) -> bool:
-        return all(tokens == 1 and sequence.is_decoding for sequence, tokens in self.work)
 
 
 @dataclass(slots=True)
@@ -33,6 +33,7 @@ class Scheduler:
     max_num_seqs: int
     by_priority: bool = False
     kv_source: KvSource | None = None
+    draft_tokens: int = 0
     waiting: list[Sequence] = field(default_factory=list)
     running: list[Sequence] = field(default_factory=list)
     loading: list[tuple[float, Sequence]] = field(default_factory=list)
@@ -71,9 +72,9 @@ class Scheduler:
         yield from self.waiting
 
     def plan(self, now_seconds: float) -> Plan:
-        """The next step; its work is empty when nothing can run."""
-        work: list[tuple[Sequence, int]] = []
-        budget, preempted = self._continue_running(work)
+        """The next step; it is empty when nothing can run."""
+        decodes, chunks, preempted = self._continue_running()
+        budget = self.max_num_batched_tokens - len(decodes) - sum(tokens for _, tokens in chunks)
         post_seconds = 0.0
         while not preempted and budget > 0 and self.waiting and len(self.running) < self.max_num_seqs:
             tokens, posted = self._admit(self.waiting[0], budget, now_seconds)
@@ -81,33 +82,53 @@ class Scheduler:
             if tokens is None:
                 break
             if tokens:
-                work.append((self.running[-1], tokens))
+                chunks.append((self.running[-1], tokens))
                 budget -= tokens
-        is_open = not self.waiting and len(self.running) < self.max_num_seqs
-        return Plan(tuple(work), is_open or self.by_priority, post_seconds)
+        is_open = self.by_priority or (not self.waiting and len(self.running) < self.max_num_seqs)
+        return Plan(decodes, chunks, is_open, post_seconds)
 
-    def _continue_running(self, work: list[tuple[Sequence, int]]) -> tuple[int, bool]:
-        budget, preempted, index = self.max_num_batched_tokens, False, 0
-        while index < len(self.running) and budget > 0:
-            sequence = self.running[index]
-            tokens = min(sequence.known_tokens - sequence.resident_tokens, budget)
-            while not self.pool.grow(sequence, sequence.resident_tokens + tokens):
-                preempted = True
-                victim = max(self.running, key=_rank) if self.by_priority else self.running[-1]
-                for at, (planned, its_tokens) in enumerate(work):
-                    if planned is victim:
-                        budget += its_tokens
-                        index -= 1
-                        del work[at]
-                        break
-                self._preempt(victim)
-                if victim is sequence:
-                    break
+    def _continue_running(self) -> tuple[list[Sequence], list[tuple[Sequence, int]], bool]:
+        """Who of those running computes what, in their order; the youngest give way where blocks run out."""
+        decodes: list[Sequence] = []
+        chunks: list[tuple[Sequence, int]] = []
+        budget, preempted = self.max_num_batched_tokens, False
+        block_tokens, ahead = self.pool.block_tokens, self.draft_tokens
+        for sequence in list(self.running):
+            if budget <= 0:
+                break
+            if not sequence.is_running:
+                continue
+            missing = sequence.ask.prompt_tokens + sequence.generated_tokens - sequence.resident_tokens
+            is_decode = missing == 1 and sequence.generated_tokens > 0
+            tokens = min(missing, budget)
+            needed = sequence.resident_tokens + tokens + (ahead if is_decode else 0)
+            if needed > sequence.held_blocks * block_tokens:
+                gone: Sequence | None = None
+                while gone is not sequence and not self.pool.grow(sequence, needed):
+                    preempted = True
+                    gone, tokens_back = self._give_way(decodes, chunks)
+                    budget += tokens_back
+                if gone is sequence:
+                    continue
+            budget -= tokens
+            if is_decode:
+                decodes.append(sequence)
             else:
-                work.append((sequence, tokens))
-                budget -= tokens
-                index += 1
-        return budget, preempted
+                chunks.append((sequence, tokens))
+        return decodes, chunks, preempted
+
+    def _give_way(self, decodes: list[Sequence], chunks: list[tuple[Sequence, int]]) -> tuple[Sequence, int]:
+        """Preempt the youngest (or least urgent) sequence; returns it, and the budget that its plan gives back."""
+        victim = max(self.running, key=_rank) if self.by_priority else self.running[-1]
+        self._preempt(victim)
+        if victim in decodes:
+            decodes.remove(victim)
+            return victim, 1
+        for entry in chunks:
+            if entry[0] is victim:
+                chunks.remove(entry)
+                return victim, entry[1]
+        return victim, 0
 
     def _preempt(self, victim: Sequence) -> None:
         self.running.remove(victim)

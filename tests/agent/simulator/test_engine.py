@@ -5,6 +5,7 @@ import pytest
 from agent.simulator.ask import Ask, Sequence
 from agent.simulator.catalogue import histogram_edges
 from agent.simulator.engine import Engine, EngineConfig
+from agent.simulator.step_accounts import Speculation
 from agent.simulator.step_time import LinearStepTime
 from agent.simulator.telemetry import GapLog, Telemetry
 
@@ -151,3 +152,23 @@ def test_looking_often_changes_nothing() -> None:
         return [sequence.ended_at_seconds or -1.0 for sequence in sequences]
 
     assert stamps(1000) == pytest.approx(stamps(1), abs=1e-9)
+
+
+def test_speculation_gives_several_tokens_a_step() -> None:
+    """Three drafts, each accepted with 0.7: 1 + 0.7 + 0.49 + 0.343 = 2.53 tokens a step on average."""
+    one = engine(speculation=Speculation(3, 0.7))
+    sequence = one.submit(Ask("a", 16, 4001), 0.0)
+    one.advance(100.0)
+    assert sequence.generated_tokens == 4001
+    assert 4000 / (one.telemetry.steps - 1) == pytest.approx(2.533, rel=0.05)
+    assert one.telemetry.histograms["inter_token_latency_seconds"].count == one.telemetry.steps - 1
+
+
+def test_urgent_requests_go_first_where_priority_is_on() -> None:
+    """One at a time: of two that wait, the one with the lower number runs first though it came later."""
+    one = engine(by_priority=True, max_num_seqs=1)
+    first = one.submit(Ask("busy", 16, 100), 0.0)
+    late = [one.submit(Ask(name, 16, 1, priority=rank), 0.01) for name, rank in (("calm", 5), ("urgent", 0))]
+    one.advance(10.0)
+    assert first.has_ended
+    assert (late[1].first_token_at_seconds or 0.0) < (late[0].first_token_at_seconds or 0.0)
