@@ -103,6 +103,7 @@ class Windows:
             increment = self._difference(key, raw, log, before, reading, restarted=restarted)
             self._raw.setdefault(key, _Raw()).update(raw)
             self._keep(increment)
+        self._drop_engines_gone(reading)
 
     def take_probe(self, result: ProbeResult) -> None:
         """Keep one canary result. From its first success on, a target is known to serve what canaries ask for."""
@@ -154,6 +155,14 @@ class Windows:
             known = self.totals.get(place)
             same_layout = known is not None and known.edges == buckets.edges
             self.totals[place] = known + buckets if known is not None and same_layout else buckets
+
+    def _drop_engines_gone(self, now: Reading) -> None:
+        """Engines that have not been on this target's page for as long as anything is kept."""
+        oldest = now.at_seconds - self.keep_seconds
+        gone = [k for k, kept in self.increments.items() if k.target == now.target and kept[-1].to_seconds < oldest]
+        for key in gone:
+            del self.increments[key]
+            self._raw.pop(key, None)
 
     def _difference(
         self, key: EngineKey, raw: _Raw, log: TargetLog, before: Reading | None, now: Reading, *, restarted: bool

@@ -1,6 +1,6 @@
 """Counting: what came in since the last tick becomes good, bad and undecided events of every SLO."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agent.model import Slo
@@ -21,11 +21,15 @@ class TargetFacts:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+Definition = tuple[object, ...]
+
+
 @dataclass(slots=True)
 class PendingBook:
-    """The balances of pending requests, one per SLO and engine."""
+    """The balances of pending requests, one per SLO and engine, and what each SLO's events mean."""
 
     balances: dict[tuple[str, EngineKey], PendingRequests | None] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
 
     def of(self, slo: Slo, key: EngineKey) -> PendingRequests | None:
         place = (slo.name, key)
@@ -33,11 +37,29 @@ class PendingBook:
             self.balances[place] = pending_for(slo)
         return self.balances[place]
 
+    def keep(self, slos: Iterable[Slo], targets: Mapping[str, TargetFacts], windows: Windows) -> None:
+        """Drop what is no longer asked for. An SLO that counts other events than before begins anew: the events of
+        another threshold are not its own. A new objective changes no event.
+        """
+        now = {slo.name: _definition(slo) for slo in slos}
+        changed = {name for name, definition in self.definitions.items() if now.get(name) != definition}
+        for name in changed:
+            windows.events.pop(name, None)
+        gone = [place for place in self.balances if place[0] in changed or place[1].target not in targets]
+        for place in gone:
+            del self.balances[place]
+        self.definitions = now
+
+
+def _definition(slo: Slo) -> Definition:
+    return slo.sli, slo.source, slo.threshold_seconds, slo.service, slo.model, slo.role
+
 
 def count_events(
     slos: tuple[Slo, ...], targets: Mapping[str, TargetFacts], windows: Windows, pending: PendingBook
 ) -> None:
     """Drain the windows' fresh readings into their event buckets; each reading counts once for each SLO it concerns."""
+    pending.keep(slos, targets, windows)
     increments, probes = windows.drain()
     for slo in slos:
         buckets = windows.events[slo.name]

@@ -187,3 +187,12 @@ def test_totals_grow_with_every_reading() -> None:
         engine.finish(5)
     assert windows.totals[KEY, "ttft_seconds"].count == 10
     assert windows.totals[KEY, "ttft_seconds"].edges == EDGES
+
+
+def test_an_engine_long_gone_from_a_page_leaves_nothing_behind() -> None:
+    windows = Windows(keep_seconds=100)
+    one, two = FakeEngine(), FakeEngine(engine="1")
+    for step in range(30):
+        windows.take(page_of([one, two] if step < 5 else [one], 10.0 * step))
+    assert [key.engine for key in windows.increments] == ["0"]
+    assert [key.engine for key in windows._raw] == ["0"]

@@ -1,5 +1,7 @@
 """What one increment of an engine adds to an SLO."""
 
+from dataclasses import replace
+
 import pytest
 from fake_engine import FakeEngine, page_of
 
@@ -130,3 +132,26 @@ def test_a_hanging_engine_is_late_though_nothing_ends() -> None:
 def test_token_gaps_have_no_pending_ones() -> None:
     engine = FakeEngine(running=5)
     assert counted(slo_of("itl"), [engine], FACTS, lambda: engine.observe("itl_seconds", 0.02, 100)) == Counts(100)
+
+
+def test_an_slo_with_another_threshold_begins_anew_and_one_with_another_objective_does_not() -> None:
+    """What was counted against 0.5 s says nothing about 2.5 s."""
+    windows, pending, engine = Windows(), PendingBook(), FakeEngine()
+    first = slo_of("ttft")
+    totals = []
+    for number, slo in enumerate((first, replace(first, objective_ratio=0.9), replace(first, threshold_seconds=2.5))):
+        windows.take(engine.reading(10.0 + 20 * number))
+        engine.finish(10, ttft=0.7)
+        windows.take(engine.reading(20.0 + 20 * number))
+        count_events((slo,), {"vllm-0": FACTS}, windows, pending)
+        totals.append(windows.events[slo.name].total())
+    assert totals == [Counts(bad=10), Counts(bad=20), Counts(good=10)]
+
+
+def test_balances_of_targets_that_went_are_dropped() -> None:
+    windows, pending, engine = Windows(), PendingBook(), FakeEngine()
+    windows.take(engine.reading(10))
+    count_events((slo_of("ttft"),), {"vllm-0": FACTS}, windows, pending)
+    assert len(pending.balances) == 1
+    count_events((slo_of("ttft"),), {}, windows, pending)
+    assert pending.balances == {}
