@@ -48,9 +48,18 @@ class Buckets:
 
 
 def merged(parts: Iterable[Buckets]) -> Buckets | None:
-    """All parts together; None when there are none."""
-    found = list(parts)
-    return reduce(lambda left, right: left + right, found) if found else None
+    """All parts together; None when there are none. Parts of one layout are added column by column, which is fast."""
+    layouts: dict[tuple[float, ...], list[Buckets]] = {}
+    for part in parts:
+        layouts.setdefault(part.edges, []).append(part)
+    sums = [_column_sums(edges, alike) for edges, alike in layouts.items()]
+    return reduce(lambda left, right: left + right, sums) if sums else None
+
+
+def _column_sums(edges: tuple[float, ...], parts: list[Buckets]) -> Buckets:
+    totals = [part.total for part in parts if part.total is not None]
+    counts = tuple(map(sum, zip(*(part.counts for part in parts), strict=True)))
+    return Buckets(edges, counts, sum(totals) if len(totals) == len(parts) else None)
 
 
 def percentile(buckets: Buckets, quantile: float, *, are_independent: bool = True) -> Figure | None:
