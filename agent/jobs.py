@@ -50,7 +50,8 @@ class Jobs:
         """End; what runs is cancelled and waited for."""
         self._jobs.clear()
         self._scheduler.remove_all_jobs()
-        self._scheduler.shutdown(wait=False)
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

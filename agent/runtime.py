@@ -138,9 +138,9 @@ class Agent:
         jobs = {"tick": Job(config.tick_seconds, self._tick)}
         for target in self._targets:
             jobs[f"scrape/{target.name}"] = Job(config.scrape.interval_seconds, self._scrape, (target,))
-        for canary in config.canaries:
+        for number, canary in enumerate(config.canaries):
             for target in canary_targets(canary, self._targets):
-                name = f"canary/{canary.kind}/{target.name}"
+                name = f"canary/{canary.kind}/{target.name}" + (f"/{number}" if number else "")
                 jobs[name] = Job(canary.interval_seconds, self._probe, (canary, target, name))
         if self._gpus is not None:
             jobs["gpu"] = Job(config.gpu.interval_seconds, self._read_gpus)

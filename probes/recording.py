@@ -35,13 +35,19 @@ class Entry:
 
 
 class RecordingWriter:
-    """Appends entries to a new file; every entry is on disk when `write` returns, a crash loses none."""
+    """Appends entries to a new file; every entry is on disk when `write` returns, a crash loses none.
+
+    Entries stand in the order in which they came, and `at` never falls: what tells of an earlier time (a canary, when
+    it ends) gets the `at` of the one before, and keeps its own times in its body.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = gzip.open(path, "wt", encoding="utf-8", compresslevel=5)  # noqa: SIM115  closed by close()
+        self._last_at_seconds = -math.inf
 
     def write(self, entry: Entry) -> None:
-        line = {"at": entry.at_seconds, "target": entry.target, "source": entry.source, "body": entry.body}
+        self._last_at_seconds = max(self._last_at_seconds, entry.at_seconds)
+        line = {"at": self._last_at_seconds, "target": entry.target, "source": entry.source, "body": entry.body}
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
         self._file.flush()
 

@@ -112,3 +112,7 @@ async def test_the_interval_is_in_seconds_of_the_clock() -> None:
     await until(lambda: len(ran) >= 4, "four runs")
     await running.stop()
     assert all(9 < after - before < 11 or after - before > 19 for before, after in pairwise(ran))
+
+
+async def test_stopping_what_never_started_is_no_error() -> None:
+    await jobs([]).stop()

@@ -133,6 +133,21 @@ async def test_a_canary_that_cannot_be_sent_is_a_result_with_its_planned_time() 
     assert all(gap > 0.1 for gap in gaps)
 
 
+async def test_two_canaries_of_one_kind_are_both_sent() -> None:
+    prompts: set[str] = set()
+
+    async def listens(request: web.Request) -> web.Response:
+        if request.method == "POST":
+            prompts.add((await request.json())["messages"][-1]["content"])
+        return web.Response(status=503)
+
+    async with server(listens) as served:
+        canaries = [{**QUICK_CANARY, "prompt": prompt} for prompt in ("one", "two")]
+        of = config(targets=[target("a", served.url, model="m")], canaries=canaries)
+        async with agent(of).running():
+            await until(lambda: any("one" in p for p in prompts) and any("two" in p for p in prompts), "both were sent")
+
+
 async def test_a_stall_of_the_whole_agent_leaves_missed_canaries_not_silence() -> None:
     """The loop stands still for a second: the canaries planned in it are told, each with its time."""
     async with server(answers("no", 503)) as served:

@@ -73,6 +73,17 @@ def test_every_entry_is_on_disk_when_write_returns(tmp_path: Path) -> None:
     writer.close()
 
 
+def test_entries_are_ordered_by_time_even_when_a_result_comes_late(tmp_path: Path) -> None:
+    """A canary's result is there when it ends, long after its start: it stands where it came, its own times kept."""
+    writer = RecordingWriter(tmp_path / "r.jsonl.gz")
+    writer.write(Entry(50.0, "a", "vllm", "x 1\n"))
+    writer.write_probe(PROBE)
+    writer.close()
+    entries = list(read_entries(tmp_path / "r.jsonl.gz"))
+    assert [found.at_seconds for found in entries] == [50.0, 50.0]
+    assert EntryReader().read(entries[1]) == PROBE
+
+
 def test_a_file_cut_anywhere_gives_whole_entries_or_says_that_there_are_none(tmp_path: Path) -> None:
     whole = [Entry(float(n), "a", "vllm", f"x {n * 7919 % 101}\n") for n in range(20)]
     writer = RecordingWriter(tmp_path / "r.jsonl.gz")
