@@ -1,12 +1,16 @@
 """What a window's increments add up to: counters and histograms summed, gauges followed through time."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 
 from agent.model import Level
 from agent.stats.buckets import Buckets, merged
 from agent.windows import EngineKey, Increment
+
+PATIENCE = 2.5  # usual gaps between readings without one, and a gauge is no longer known (as a target's page, then)
 
 
 @dataclass(slots=True)
@@ -35,19 +39,43 @@ class Sums:
         return max((s for key, s in self.seconds.items() if key.source == source), default=0.0)
 
     def level(self, signal: str, *, as_mean: bool = False) -> Level | None:
-        """A gauge of all engines together (added up, or averaged), at every instant at which all are known.
+        """A gauge of all engines together (added up, or averaged), at every instant at which all of them are known.
 
-        Engines are read at different instants: each counts with its latest reading. None without readings.
+        Engines are read at different instants: each counts with its latest reading, from about its first one on, until
+        it has not been read for a while. None without readings.
         """
         readings = sorted(self.gauges.get(signal, ()), key=lambda reading: reading[0])
-        engines = len({key for _, key, _ in readings})
-        latest: dict[EngineKey, float] = {}
+        stays = _stays(readings)
+        latest: dict[EngineKey, tuple[float, float]] = {}
         values = []
-        for _, key, value in readings:
-            latest[key] = value
-            if len(latest) == engines:
-                values.append(sum(latest.values()) / (engines if as_mean else 1))
+        for at, key, value in readings:
+            latest[key] = (at, value)
+            there = [key for key, stay in stays.items() if stay.from_seconds <= at <= stay.to_seconds]
+            known = [latest[key][1] for key in there if key in latest and at - latest[key][0] <= stays[key].patience]
+            if len(known) == len(there):
+                values.append(sum(known) / (len(known) if as_mean else 1))
         return Level(sum(values) / len(values), max(values), values[-1]) if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    """From when to when an engine is taken to be there, and how long a reading of it holds."""
+
+    from_seconds: float
+    to_seconds: float
+    patience: float
+
+
+def _stays(readings: Sequence[tuple[float, EngineKey, float]]) -> dict[EngineKey, _Stay]:
+    times: dict[EngineKey, list[float]] = defaultdict(list)
+    for at, key, _ in readings:
+        times[key].append(at)
+    gaps = {key: median(b - a for a, b in pairwise(at)) for key, at in times.items() if len(at) > 1}
+    usual = max(gaps.values(), default=0.0)
+    return {
+        key: _Stay(at[0] - (gap := gaps.get(key, usual)), at[-1] + PATIENCE * gap, PATIENCE * gap)
+        for key, at in times.items()
+    }
 
 
 def add_up(increments: Iterable[Increment]) -> Sums:
