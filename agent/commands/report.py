@@ -103,12 +103,12 @@ def _print(name: str, signals: Signals) -> None:
         value = getattr(signals, field)
         if isinstance(value, Latency):
             figures = ((p, getattr(value, p)) for p in ("p50", "p90", "p95", "p99"))
-            mean = "unknown" if value.mean is None else f"{value.mean * 1000:.4g}"
+            mean = "unknown" if value.mean is None else _short(value.mean * 1000)
             print(f"  {field:<32} ms  " + "  ".join(f"{p} {_milliseconds(f)}" for p, f in figures) + f"  mean {mean}")
         elif isinstance(value, Figure):
             print(f"  {field:<32} {_figure(value)}")
         elif isinstance(value, Level):
-            print(f"  {field:<32} mean {value.mean:.4g}  max {value.max:.4g}  last {value.last:.4g}")
+            print(f"  {field:<32} mean {_short(value.mean)}  max {_short(value.max)}  last {_short(value.last)}")
         elif isinstance(value, dict):
             for key, part in value.items():
                 text = _figure(part) if isinstance(part, Figure) or part is None else f"{part:,.6g}"
@@ -118,20 +118,27 @@ def _print(name: str, signals: Signals) -> None:
     print()
 
 
+def _short(number: float | None, unknown: str = "?") -> str:
+    """Four digits, or all before the point: never an exponent."""
+    if number is None:
+        return unknown
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    return f"{number:.4g}" if number == 0 or abs(number) >= 1e-4 else f"{number:.7f}"
+
+
 def _milliseconds(figure: Figure | None) -> str:
     if figure is None:
         return "unknown"
     value, low, high = (None if x is None else x * 1000 for x in (figure.value, figure.low, figure.high))
     if low == high and value is not None:
-        return f"{value:.4g}"
-    top = "inf" if high is None else f"{high:.4g}"
-    return f"{'?' if value is None else f'{value:.4g}'} [{low:.4g}..{top}]"
+        return _short(value)
+    return f"{_short(value)} [{_short(low)}..{_short(high, 'inf')}]"
 
 
 def _figure(figure: Figure | None) -> str:
     if figure is None:
         return "unknown"
     if figure.low == figure.high and figure.value is not None:
-        return f"{figure.value:.4g}  (n={figure.count:,.0f})"
-    low, high = ("?" if x is None else f"{x:.4g}" for x in (figure.low, figure.high))
-    return f"[{low}..{high}]  (n={figure.count:,.0f})"
+        return f"{_short(figure.value)}  (n={figure.count:,.0f})"
+    return f"[{_short(figure.low)}..{_short(figure.high)}]  (n={figure.count:,.0f})"

@@ -7,6 +7,7 @@ import pytest
 from recorded import START, recording
 
 from agent.cli import main
+from probes.recording import Entry, RecordingWriter
 
 
 @pytest.fixture
@@ -59,7 +60,25 @@ def test_text_is_for_people(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "total  (60.0 s covered by readings)" in out
     assert "[60..100]" in next(line for line in out.splitlines() if "ttft_seconds" in line)
     assert "None" not in out
+    assert "e+" not in out
     assert "nan" not in out
+
+
+def test_text_shows_long_times_without_exponents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half a minute to the first token is 30,000 ms, not 3e+04."""
+    page = "".join(
+        f'vllm:time_to_first_token_seconds_bucket{{engine="0",model_name="m",le="{le}"}} %d\n'
+        for le in ("20", "40", "+Inf")
+    )
+    writer = RecordingWriter(tmp_path / "r.jsonl.gz")
+    for second, counts in enumerate(((0, 0, 0), (0, 9, 9))):
+        life = 'vllm:generation_tokens_total{engine="0",model_name="m"} 7\n'
+        writer.write(Entry(START + second, "a", "vllm", life + page % counts))
+    writer.close()
+    assert main(["report", str(tmp_path / "r.jsonl.gz")]) == 0
+    out = capsys.readouterr().out
+    assert "[20,000..40,000]" in out
+    assert "e+" not in out
 
 
 def test_replay_prints_json_lines_and_one_summary(

@@ -51,6 +51,13 @@ def children_of(pid: int) -> set[int]:
     return found
 
 
+def is_alive(pid: int) -> bool:
+    """Not gone, and no zombie that only waits for whoever adopted it."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
 @contextlib.contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The process with its output in files; killed at the end, should it still be there."""
@@ -83,7 +90,7 @@ def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> Non
         assert answers(f"http://127.0.0.1:{port}/-/ready")
         process.send_signal(number)
         assert process.wait(PATIENCE_SECONDS) == 0
-    until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "its children were gone")
+    until(lambda: not any(is_alive(child) for child in children), "its children were gone")
     assert "Traceback" not in err.read_text()
     assert "agent stopped" in err.read_text()
     with socket.create_server(("127.0.0.1", port)):
@@ -100,6 +107,20 @@ def test_a_signal_in_its_first_moments_does_not_break_it(tmp_path: Path) -> None
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_SECONDS) in (0, -signal.SIGTERM)
         assert "Traceback" not in (tmp_path / "err").read_text()
+
+
+def test_when_it_is_killed_its_canaries_end_too(tmp_path: Path) -> None:
+    """SIGKILL leaves nobody to clean up: the probing process sees its input end."""
+    port = free_port()
+    path = tmp_path / "agent.yaml"
+    path.write_text(CONFIG.format(port=port))
+    with started(tmp_path, "run", "-c", str(path)) as process:
+        until(lambda: answers(f"http://127.0.0.1:{port}/-/ready"), "it is ready")
+        children = children_of(process.pid)
+        assert children
+        process.kill()
+        process.wait()
+    until(lambda: not any(is_alive(child) for child in children), "its children were gone")
 
 
 def test_a_taken_port_is_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
