@@ -25,10 +25,16 @@ def detection_seconds(slo: Slo, pair: BurnPair, bad_ratio: float) -> float | Non
     return pair.long_seconds * threshold / bad_ratio if bad_ratio > threshold else None
 
 
-def first_alert(slo: Slo, severity: str, bad_ratio: float) -> tuple[float, BurnPair] | None:
-    """The pair of this severity that fires first, and after how many seconds; None: none ever does."""
+def first_alert(
+    slo: Slo, severity: str, bad_ratio: float, event_interval_seconds: float | None = None
+) -> tuple[float, BurnPair] | None:
+    """The pair of this severity that fires first, and after how many seconds; None: none ever does.
+
+    Where events come so far apart (canaries), the bad ones that a pair needs at least take their time as well.
+    """
+    at_least = slo.min_bad_events * (event_interval_seconds or 0.0) / bad_ratio
     found = [
-        (seconds, pair)
+        (max(seconds, at_least), pair)
         for pair in slo.pairs
         if pair.severity == severity and (seconds := detection_seconds(slo, pair, bad_ratio)) is not None
     ]

@@ -51,18 +51,22 @@ def _slo_lines(slo: Slo, interval: float | None, config: Config) -> Iterator[str
     period = window_word(slo.period_seconds)
     yield f"\nSLO {slo.name}: {slo.objective_ratio:.4%} of what {slo.service} does is good over {period} ({slo.source})"
     yield f"  good means: {good_words(slo)}"
-    yield f"  {'full outage':<22} {_when(slo, 1.0)}"
-    yield f"  {'at twice the budget':<22} {_when(slo, min(1.0, 2 * slo.budget_ratio))}"
+    apart = interval if slo.source == "canary" else None
+    yield f"  {'full outage':<22} {_when(slo, 1.0, apart)}"
+    yield f"  {'at twice the budget':<22} {_when(slo, min(1.0, 2 * slo.budget_ratio), apart)}"
     later = config.tick_seconds + config.scrape.interval_seconds
-    yield f"  (and up to {later:g} s later: one reading and one evaluation)"
+    hangs = ""
+    if slo.source == "engine" and slo.threshold_seconds is not None:
+        hangs = f"; a request that hangs is bad once it is late, {slo.threshold_seconds:g} s on"
+    yield f"  (and up to {later:g} s later: one reading and one evaluation{hangs})"
     for warning in warnings(slo, interval):
         yield f"  warning: {warning}"
 
 
-def _when(slo: Slo, bad_ratio: float) -> str:
+def _when(slo: Slo, bad_ratio: float, event_interval_seconds: float | None) -> str:
     words = []
     for severity, verb in (("page", "paged"), ("ticket", "ticket")):
-        found = first_alert(slo, severity, bad_ratio)
+        found = first_alert(slo, severity, bad_ratio, event_interval_seconds)
         words.append(f"{verb} after {_span(found[0])} ({found[1].tier})" if found else f"never {verb}")
     return ", ".join(words)
 

@@ -36,6 +36,14 @@ def test_first_alert(objective: float, share: float, page: float | None, ticket:
     ]
 
 
+@pytest.mark.parametrize(("interval", "seconds"), [(None, 51.84), (10.0, 51.84), (30.0, 90.0), (60.0, 180.0)])
+def test_three_canaries_must_fail_first(interval: float | None, seconds: float) -> None:
+    """At 99.9 % one failed canary burns fast enough; the three that a page needs take three intervals."""
+    found = first_alert(promise(0.999, source="canary"), "page", 1.0, interval)
+    assert found is not None
+    assert found[0] == pytest.approx(seconds)
+
+
 def test_a_burn_of_exactly_the_factor_never_pages() -> None:
     slo = promise(0.99)
     assert detection_seconds(slo, slo.pairs[0], slo.pairs[0].factor * slo.budget_ratio) is None
