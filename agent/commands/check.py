@@ -10,6 +10,7 @@ from agent.config_file import load_config
 from agent.foresight import first_alert, warnings
 from agent.model import Slo
 from agent.planning import canary_targets, make_plan
+from agent.sli.engine import pending_for
 from agent.watched import watched_targets
 from probes.discovery.file import FileTargets
 
@@ -56,8 +57,9 @@ def _slo_lines(slo: Slo, interval: float | None, config: Config) -> Iterator[str
     yield f"  {'at twice the budget':<22} {_when(slo, min(1.0, 2 * slo.budget_ratio), apart)}"
     later = config.tick_seconds + config.scrape.interval_seconds
     hangs = ""
-    if slo.source == "engine" and slo.threshold_seconds is not None:
-        hangs = f"; a request that hangs is bad once it is late, {slo.threshold_seconds:g} s on"
+    if slo.source == "engine":
+        seen = f"bad once it is late, {slo.threshold_seconds:g} s on" if pending_for(slo) else "not seen by it"
+        hangs = f"; a request that hangs is {seen}"
     yield f"  (and up to {later:g} s later: one reading and one evaluation{hangs})"
     for warning in warnings(slo, interval):
         yield f"  warning: {warning}"

@@ -127,9 +127,12 @@ def _came_before(windows: Windows, start: float, end: float, names: Sequence[str
     """
     total = 0.0
     for key, increments in windows.increments.items():
-        first = next((i for i in increments if start < i.to_seconds <= end), None)
-        if key.target not in names or key.source != "vllm" or first is None:
+        if key.target not in names or key.source != "vllm":
             continue
+        inside = [i for i in increments if start < i.to_seconds <= end]
+        if not any("ttft_seconds" in i.histograms or "tpot_seconds" in i.histograms for i in inside):
+            continue  # it has no part in the figures
+        first = inside[0]
         earlier = [i for i in increments if i.to_seconds <= start]
         edge = earlier[-1] if earlier else first
         if not earlier and first.from_seconds < first.to_seconds:

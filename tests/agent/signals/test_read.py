@@ -100,6 +100,17 @@ def test_goodput_is_exact_when_nobody_crosses_the_edges() -> None:
     assert figure == Figure(0.8, 0.8, 0.8, 10)
 
 
+def test_a_stray_gauge_of_another_model_does_not_make_goodput_unknown() -> None:
+    """An engine with two models gives its KV capacity without one: no requests belong to it."""
+    windows, engine = Windows(), FakeEngine()
+    stray = Sample("kv_capacity_tokens", "gauge", "0", "", 571_024)
+    for at in (10, 20):
+        reading = engine.reading(at)
+        windows.take(replace(reading, samples=(*reading.samples, stray)))
+        engine.finish(10)
+    assert seen(windows, 10, 20).goodput_ratio == Figure(1.0, 1.0, 1.0, 10)
+
+
 def test_goodput_without_the_count_of_failures_has_no_lower_bound() -> None:
     """What no page says is not zero failures."""
     windows, engine = Windows(), FakeEngine()
