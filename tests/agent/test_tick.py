@@ -1,14 +1,20 @@
 """`tick()`: a function of what it is given. The same story gives the same effects, word for word."""
 
 import copy
+import math
 import random
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 
+import pytest
 from fake_engine import FakeEngine, no_page
 
 from agent.burn_windows import standard_pairs
 from agent.model import Effects, Slo
 from agent.plan import Plan
+from agent.signals.read import Question, read_signals
 from agent.sli.count import TargetFacts
+from agent.stats.goodput import GoodputTarget
 from agent.tick import Memory, tick
 from probes.sample import ProbeResult
 
@@ -62,6 +68,33 @@ def test_a_second_tick_at_the_same_moment_changes_nothing() -> None:
     again = tick(PLAN, memory, last.snapshot.at_seconds)
     assert (again.changed_alerts, again.changed_recommendations) == ((), ())
     assert again.snapshot.slos == last.snapshot.slos
+
+
+def numbers(thing: object) -> Iterator[float]:
+    """Every float in a tree of frozen things."""
+    if isinstance(thing, float):
+        yield thing
+    elif is_dataclass(thing):
+        for part in fields(thing):
+            yield from numbers(getattr(thing, part.name))
+    elif isinstance(thing, Mapping):
+        for inner in thing.values():
+            yield from numbers(inner)
+    elif isinstance(thing, list | tuple):
+        for inner in thing:
+            yield from numbers(inner)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_nan_and_no_infinity_leaves_the_core(seed: int) -> None:
+    memory = Memory()
+    effects = story(memory, seed, steps=60)
+    now = effects[-1].snapshot.at_seconds
+    asked = Question(GoodputTarget(2.5, 0.05), (("ttft_seconds", 2.5), ("ttft_seconds", 400.0)), 0.01)
+    signals = [read_signals(memory.windows, now - w, now, list(PLAN.targets), asked) for w in (1, 15, 60, 300, 3600)]
+    found = list(numbers([effects, signals]))
+    assert len(found) > 1000
+    assert all(math.isfinite(number) for number in found)
 
 
 def test_an_empty_plan_and_no_memory_is_an_empty_world() -> None:
