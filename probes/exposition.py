@@ -14,6 +14,7 @@ Meaning = TypeVar("Meaning")
 Resolve = Callable[[str, Mapping[str, str]], Meaning | None]
 
 MAX_LABEL_BYTES = 65_536  # a label value longer than this is not a metric but an accident
+MAX_UNNEEDED_NAMES = 20_000  # remembered by name alone; a page has some hundreds
 MAX_KNOWN_BYTES = 64_000_000  # of remembered series; a page of 1,000 series needs about 0.2 MB
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*(?:,|(?=\}))')
@@ -36,13 +37,20 @@ class PageValues(Generic[Meaning]):
 class PageParser(Generic[Meaning]):
     """Reads the pages of one target.
 
+    `needs(name)` says whether any series of that name can matter: those of other names are only counted, and whether
+    their lines are well formed is not looked at.
+
     `resolve(name, labels)` says what a series means, or None for one that no signal needs; it is asked once a series.
     At most `max_series` of one page are remembered; further ones are counted as dropped, never silently lost. When the
     memory is full of series that came and went, the next page starts a new one.
     """
 
-    def __init__(self, resolve: Resolve[Meaning], max_series: int = 200_000) -> None:
+    def __init__(
+        self, resolve: Resolve[Meaning], needs: Callable[[str], bool] = lambda _name: True, max_series: int = 200_000
+    ) -> None:
         self._resolve = resolve
+        self._needs = needs
+        self._unneeded: set[str] = set()
         self._max_series = max_series
         self._known: dict[str, Meaning | None] = {}
         self._known_bytes = 0
@@ -86,7 +94,11 @@ class PageParser(Generic[Meaning]):
             values[meaning] = value
 
     def _read_new(self, line: str, page: PageValues[Meaning]) -> None:
-        """A line whose head was not seen before, or which carries a time stamp or an exemplar."""
+        """A line whose head was not seen before, or that no signal needs, or with a time stamp or an exemplar."""
+        brace = line.find("{")
+        if (line[:brace] if brace > 0 else line.partition(" ")[0]) in self._unneeded:
+            page.series += 1
+            return
         stripped = line.strip()
         if not stripped or stripped[0] == "#":
             return  # blank but for its line end, or an indented comment
@@ -96,6 +108,10 @@ class PageParser(Generic[Meaning]):
             return
         head, name, labels, text = parts
         page.series += 1
+        if not self._needs(name):
+            if len(self._unneeded) < MAX_UNNEEDED_NAMES:
+                self._unneeded.add(name)
+            return
         if head in self._known:
             meaning = self._known[head]
         elif self._is_full():

@@ -13,6 +13,7 @@ from probes.names.table import Name
 from probes.sample import HistogramSample, PageWarning, Reading, Sample
 
 System = Literal["vllm", "lmcache"]
+PROCESS_START = "process_start_time_seconds"
 
 
 class Place(NamedTuple):
@@ -57,7 +58,7 @@ class SystemPage:
             for rank, name in enumerate(row.names)
             for exposed in _exposed(row, name)
         }
-        self._parser: PageParser[Place] = PageParser(self._place)
+        self._parser: PageParser[Place] = PageParser(self._place, self._needs)
 
     def read(self, text: str, target: str, at_seconds: float) -> Reading:
         """Everything our signals need from `text`; what is missing or odd stands in `warnings`."""
@@ -86,10 +87,17 @@ class SystemPage:
             body_bytes=len(text),
         )
 
+    def _needs(self, exposed: str) -> bool:
+        bare = self._bare(exposed)
+        return exposed == PROCESS_START or bare in self._rows or bare == vllm.CONFIG_INFO
+
+    def _bare(self, exposed: str) -> str | None:
+        return next((exposed[len(p) :] for p in self._book.prefixes if exposed.startswith(p)), None)
+
     def _place(self, exposed: str, labels: Mapping[str, str]) -> Place | None:
-        if exposed == "process_start_time_seconds":
+        if exposed == PROCESS_START:
             return Place(exposed, "gauge", "", "", "", "start", 0.0, 0)
-        bare = next((exposed[len(p) :] for p in self._book.prefixes if exposed.startswith(p)), None)
+        bare = self._bare(exposed)
         if bare is None:
             return None
         engine = labels.get(self._book.engine_label, "") if self._book.engine_label else ""

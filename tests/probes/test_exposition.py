@@ -160,6 +160,16 @@ def test_series_that_no_signal_needs_cost_no_value() -> None:
     assert (page.values, page.series, page.not_finite) == ({"a": 1.0}, 3, 0)
 
 
+def test_names_that_no_signal_needs_are_counted_and_remembered_by_name_alone() -> None:
+    """A million series of another program cost a name, not a million labels."""
+    parser = PageParser(everything, needs=lambda name: name == "a")
+    text = "a 1\n" + "".join(f'b{{c="{i}"}} 1\n' for i in range(1000)) + "b 1\nb 1 1700000000\n"
+    for _ in range(2):
+        page = parser.parse(text)
+        assert (page.values, page.series, page.dropped_series) == ({series("a"): 1.0}, 1003, 0)
+    assert (set(parser._known), parser._unneeded) == ({"a"}, {"b"})
+
+
 def test_asks_for_the_meaning_once_a_series() -> None:
     asked: list[str] = []
 

@@ -14,7 +14,7 @@ import pytest
 from raw_server import Answer, drips, hangs, page, raw_server, sends
 
 from probes.clock import ScaledClock, SystemClock
-from probes.scrape import PageTarget, Scraped, Scraper
+from probes.scrape import PageTarget, Scraped, Scraper, fetch_page
 
 TOKEN = "sk-made-up-secret-7"
 METRICS = b"".join(
@@ -185,6 +185,29 @@ async def test_a_page_of_20_megabytes_is_cut_at_the_limit_and_that_is_told(
     assert scraped.body.endswith("\n")
     assert [w.code for w in scraped.reading.warnings] == ["page_cut"]
     assert "100000 bytes" in scraped.reading.warnings[0].message
+
+
+async def test_while_a_huge_page_is_read_the_loop_goes_on(session: aiohttp.ClientSession) -> None:
+    """300,000 series that we need none of, and as many names: slow by design. A timer beside it still gets its turn."""
+    body = METRICS + b"".join(b"filler_%07d 123456789\n" % n for n in range(300_000))
+    turns = 0
+
+    async def counts() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.01)
+            turns += 1
+
+    async with raw_server(page(body)) as server:
+        at = target(server.url, max_bytes=20_000_000)
+        scraper = Scraper(at, session, SystemClock())
+        counting = asyncio.create_task(counts())
+        page_text = (await fetch_page(session, at, SystemClock())).text
+        turns = 0
+        reading = await scraper._read(page_text, 1.0)
+        counting.cancel()
+    assert reading.outcome == "ok"
+    assert turns >= 3
 
 
 async def test_a_hanging_target_does_not_hold_up_the_others(session: aiohttp.ClientSession) -> None:
