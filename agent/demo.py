@@ -6,6 +6,7 @@ for both, through the one clock. The narrator only listens; the operator does wh
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -24,6 +25,7 @@ from probes.clock import Clock, ScaledClock
 FILE = Path(__file__).with_name("demo.yaml")
 READING_SECONDS = 60.0  # the operator reads the advice before acting on it
 ENGINE_PORTS = 8
+FIRST_PORT, PORT_BLOCK, PORT_BLOCKS = 18_400, 16, 625  # below the ports that systems give to clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class Stage:
     engine_port: int
     speed: float
     clock: ScaledClock
+
+    @property
+    def targets_file(self) -> Path:
+        """Where the simulator names the replicas that take requests."""
+        return self.folder / "targets.json"
 
     def config(self, listen: str) -> Config:
         """The demo's config, with the addresses of this stage."""
@@ -52,12 +59,12 @@ async def simulator(stage: Stage) -> AsyncIterator[str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "agent.cli", "simulate", "--serve", "--scenario", "demo", "--service", "chat",
         "--port", str(stage.engine_port), "--speed", repr(stage.speed), "--epoch", repr(stage.clock.epoch_seconds),
-        "--file-sd", str(stage.folder / "targets.json"),
+        "--file-sd", str(stage.targets_file),
         stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     address = f"http://127.0.0.1:{stage.engine_port}"
     try:
-        await _until_answering(address, process)
+        await _until_serving(stage, process)
         yield address
     finally:
         if process.returncode is None:
@@ -123,8 +130,13 @@ class Story:
 
 
 def free_port(count: int = 1) -> int:
-    """The first of `count` consecutive free ports on the loopback address. Raises UsageError when there are none."""
-    for first in range(18_400, 28_400, 16):
+    """The first of `count` consecutive free ports on the loopback address. Raises UsageError when there are none.
+
+    Where the search begins hangs on the process, so that two demos that start at once do not find the same.
+    """
+    begin = os.getpid() % PORT_BLOCKS
+    for block in (*range(begin, PORT_BLOCKS), *range(begin)):
+        first: int = FIRST_PORT + block * PORT_BLOCK
         with contextlib.ExitStack() as stack:
             try:
                 for port in range(first, first + count):
@@ -135,14 +147,12 @@ def free_port(count: int = 1) -> int:
     raise UsageError("no free ports on 127.0.0.1", "Stop other programs, or give --engine-port.")
 
 
-async def _until_answering(address: str, process: asyncio.subprocess.Process) -> None:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2.0)) as session:
-        for _ in range(200):
-            if process.returncode is not None:
-                raise UsageError(f"the simulator ended at once (exit code {process.returncode})", "Is its port free?")
-            with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-                async with session.get(f"{address}/health") as answer:
-                    if answer.status == 200:
-                        return
-            await asyncio.sleep(0.1)
+async def _until_serving(stage: Stage, process: asyncio.subprocess.Process) -> None:
+    """It names its replicas when their ports are open; on those ports alone anybody might answer."""
+    for _ in range(200):
+        if process.returncode is not None:
+            raise UsageError(f"the simulator ended at once (exit code {process.returncode})", "Is its port free?")
+        if stage.targets_file.exists():
+            return
+        await asyncio.sleep(0.1)
     raise UsageError("the simulator does not answer", "Is this machine very busy? Try again.")
