@@ -61,14 +61,11 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmana
             started.server.stop()
 
 
-@pytest.fixture(scope="module")
-def agent(
-    vllm: RealVllm, alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningAgent]:
+def config_of(url: str) -> dict[str, Any]:
     """It looks every 2 s, and sends a canary every 4 s; the burn windows are the standard ones."""
-    config = {
+    return {
         "tick_seconds": 1,
-        "targets": [{"name": "engine", "url": vllm.url}],
+        "targets": [{"name": "engine", "url": url}],
         "scrape": {"interval_seconds": 2, "timeout_seconds": 2, "down_after_seconds": 10},
         "gpu": {"enabled": "no"},
         "canaries": [
@@ -90,8 +87,14 @@ def agent(
                 "objective_ratio": 0.99,
             }
         ],
-        "alertmanager": {"urls": [alertmanager.url], "resend_seconds": 5},
     }
+
+
+@pytest.fixture(scope="module")
+def agent(
+    vllm: RealVllm, alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningAgent]:
+    config = {**config_of(vllm.url), "alertmanager": {"urls": [alertmanager.url], "resend_seconds": 5}}
     started = RunningAgent(config, tmp_path_factory.mktemp("agent"))
     try:
         yield started
@@ -130,7 +133,7 @@ def test_a_killed_vllm_is_unreachable_until_it_is_back(
     vllm.start()
     gone = {"EngineUnreachable", "CanaryDown"}
     until("resolved", SEEN_SECONDS, lambda: not gone & alertmanager.alerts().keys())
-    assert agent.health("engine") == "up"
+    until("up", SEEN_SECONDS, lambda: agent.health("engine") == "up")
     until("a person is told of the end", SEEN_SECONDS, lambda: ("EngineUnreachable", "resolved") in alertmanager.told)
     assert ("CanaryDown", "firing") not in alertmanager.told
 
@@ -158,7 +161,25 @@ def test_a_stopped_engine_process_is_stuck_not_unreachable(
         if answer is not None:
             answer.close()
     until("resolved", SEEN_SECONDS, lambda: not {"EngineStuck", "CanaryDown"} & alertmanager.alerts().keys())
-    assert agent.health("engine") == "up"
+    until("up", SEEN_SECONDS, lambda: agent.health("engine") == "up")
+
+
+def test_without_canaries_a_stopped_engine_is_known_by_the_requests_in_it(vllm: RealVllm, tmp_path: Path) -> None:
+    """The page goes on saying that a request runs, and no step is made in 30 s."""
+    watcher = RunningAgent({**config_of(vllm.url), "canaries": [], "slos": []}, tmp_path)
+    answer, engine = begin_long_answer(vllm.port), vllm.engine_core()
+    os.kill(engine, signal.SIGSTOP)
+    try:
+        until("stuck", SEEN_SECONDS, lambda: watcher.health("engine") == "stuck")
+        (alert,) = watcher.api("alerts")["alerts"]
+        tell("EngineStuck without canaries:", alert["annotations"]["description"])
+        assert alert["labels"]["alertname"] == "EngineStuck"
+        assert "requests running and made no step" in alert["annotations"]["description"]
+    finally:
+        os.kill(engine, signal.SIGCONT)
+        answer.close()
+        until("up again", SEEN_SECONDS, lambda: watcher.health("engine") == "up")
+        watcher.server.stop()
 
 
 def begin_long_answer(port: int) -> http.client.HTTPConnection:
