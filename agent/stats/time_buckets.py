@@ -79,7 +79,9 @@ class _Tier:
     def add(self, events: Events, totals: Counts) -> None:
         """Count events; `totals` are those before them."""
         first, last = floor(events.from_seconds / self.width), floor(events.to_seconds / self.width)
-        head = self._advance(last, totals)
+        head = self.head
+        if head is None or last > head:
+            head = self._advance(last, totals)
         if first >= head:
             return
         span, counts = events.to_seconds - events.from_seconds, events.counts
