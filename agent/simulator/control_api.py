@@ -5,6 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
+from agent.simulator.ask import Sequence
 from agent.simulator.lmcache_page import lmcache_page
 from agent.simulator.real_time import RealTime
 from agent.simulator.tier import CacheTier
@@ -12,9 +13,11 @@ from agent.simulator.workload import OpenLoop
 
 
 class ControlApi:
-    """`POST /control/replicas {"count": N}`, `POST /control/load {"rate_per_second": R}`, `GET /control/status`.
+    """Routes to change the fleet and its load, and to see the truth.
 
-    Beside a cache tier, `GET /control/lmcache/metrics` is the page of its server.
+    `POST /control/replicas {"count": N}`, `POST /control/load {"rate_per_second": R}`, `GET /control/status`;
+    `GET /control/requests` is the truth per request, as far as it came over HTTP; beside a cache tier,
+    `GET /control/lmcache/metrics` is the page of its server.
     """
 
     def __init__(self, real_time: RealTime, tiers: tuple[CacheTier, ...] = ()) -> None:
@@ -26,6 +29,7 @@ class ControlApi:
             web.post("/control/replicas", self.replicas),
             web.post("/control/load", self.load),
             web.get("/control/status", self.status),
+            web.get("/control/requests", self.requests),
             web.get("/control/lmcache/metrics", self.lmcache),
         ]
 
@@ -53,6 +57,11 @@ class ControlApi:
     async def status(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
         self._real_time.catch_up()
         return web.json_response(self._state())
+
+    async def requests(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
+        """The truth of the last requests that came over HTTP: what each of them felt inside the simulator."""
+        self._real_time.catch_up()
+        return web.json_response({"requests": [_truth(sequence) for sequence in self._real_time.served]})
 
     async def lmcache(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature
         """The metrics page of the cache tier; 404 where there is none."""
@@ -89,6 +98,26 @@ class ControlApi:
                 for replica in fleet.replicas
             ],
         }
+
+
+def _truth(sequence: Sequence) -> dict[str, Any]:
+    first, last = sequence.first_token_at_seconds, sequence.last_token_at_seconds
+    tokens = sequence.generated_tokens
+    tpot = None if first is None or last is None or tokens < 2 else (last - first) / (tokens - 1)
+    ended = sequence.ended_at_seconds
+    return {
+        "id": sequence.ask.id,
+        "replica": sequence.replica,
+        "state": sequence.state,
+        "arrived_at": sequence.arrived_at_seconds,
+        "prompt_tokens": sequence.ask.prompt_tokens,
+        "cached_tokens": sequence.cached_tokens,
+        "output_tokens": tokens,
+        "preemptions": sequence.preemptions,
+        "ttft_seconds": sequence.client_ttft_seconds,
+        "tpot_seconds": tpot,
+        "e2e_seconds": None if ended is None else ended - sequence.arrived_at_seconds,
+    }
 
 
 async def _number(request: web.Request, name: str) -> float | None:

@@ -1,7 +1,9 @@
 """The fleet in real (or scaled) time: a small loop that advances it to the clock's now, and wakes who waits."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
+from math import floor
 
 from agent.simulator.ask import Ask, Sequence
 from agent.simulator.fleet import Fleet
@@ -9,7 +11,8 @@ from agent.simulator.replica import Replica
 from probes.clock import Clock
 
 IDLE_TICK_SECONDS = 0.02  # real seconds between two looks when no client of ours waits for a token
-SHORTEST_TICK_SECONDS = 0.0005  # real seconds; below it the loop would only look at the clock
+SERVED_KEPT = 10_000  # requests whose truth can be asked for
+SELECTOR_SECONDS = 0.001  # the resolution of epoll's timeout
 
 
 class RealTime:
@@ -19,6 +22,7 @@ class RealTime:
         self.fleet = fleet
         self.clock = clock
         self._watched: dict[str, tuple[Replica, Sequence, asyncio.Event, int]] = {}
+        self.served: deque[Sequence] = deque(maxlen=SERVED_KEPT)
         self._nudge = asyncio.Event()
         self.on_end: Callable[[Sequence], None] | None = None
 
@@ -35,6 +39,7 @@ class RealTime:
         for key, (replica, sequence, event, seen) in list(self._watched.items()):
             if sequence.has_ended:
                 del self._watched[key]
+                self.served.append(sequence)
                 if self.on_end is not None:
                     self.on_end(sequence)
                 event.set()
@@ -66,16 +71,26 @@ class RealTime:
             if self.fleet.revision != revision:
                 revision = self.fleet.revision
                 await on_change()
+            pause_seconds = self._pause_seconds()
+            if pause_seconds <= 0:
+                await asyncio.sleep(0)
+                continue
             self._nudge.clear()
             try:
-                await asyncio.wait_for(self._nudge.wait(), self._pause_seconds())
+                await asyncio.wait_for(self._nudge.wait(), pause_seconds)
             except TimeoutError:
                 continue
 
     def _pause_seconds(self) -> float:
-        """Real seconds until there can be news for a client of ours."""
+        """Real seconds to sleep until there can be news for a client of ours; 0 means to look again at once.
+
+        The selector sleeps whole milliseconds, rounded up, so in real time the last one is spent looking: a token must
+        not be late because of it. In scaled time a millisecond is many steps anyhow.
+        """
         due = min((entry[0].engine.next_step_seconds() for entry in self._watched.values()), default=None)
         if due is None:
             return IDLE_TICK_SECONDS
-        pause = self.clock.real_seconds(due - self.clock.now_seconds())
-        return min(max(pause, SHORTEST_TICK_SECONDS), IDLE_TICK_SECONDS)
+        pause = min(self.clock.real_seconds(due - self.clock.now_seconds()), IDLE_TICK_SECONDS)
+        if self.clock.real_seconds(1.0) != 1.0:
+            return max(pause, SELECTOR_SECONDS)
+        return floor(pause / SELECTOR_SECONDS) * SELECTOR_SECONDS - SELECTOR_SECONDS / 10
