@@ -8,15 +8,15 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
 from agent.errors import UsageError
 from agent.simulator.arrivals import Arrivals, Steps
 from agent.simulator.batch import Run
-from agent.simulator.engine import EngineConfig
 from agent.simulator.lengths import Fixed, Uniform
-from agent.simulator.plant import Plant
+from agent.simulator.plants import PLANTS
 from agent.simulator.recorder import Recorder
 from agent.simulator.scenario import Stage
 from agent.simulator.scenarios import CHAT, SCENARIOS
@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input-tokens", type=int, help="prompt length")
     parser.add_argument("--output-tokens", type=int, help="answer length")
     parser.add_argument("--range-ratio", type=float, default=0.0, help="lengths uniform in [n(1-x), n(1+x)]")
+    parser.add_argument("--plant", choices=sorted(PLANTS), default="llama8b_h200", help="model, GPU and step-time law")
     parser.add_argument("--max-num-batched-tokens", type=int, default=8192)
     parser.add_argument("--max-num-seqs", type=int, default=256)
     parser.add_argument("--block-size", type=int, default=16)
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", choices=sorted(SCENARIOS), help="a named story with its own load")
     parser.add_argument("--duration", type=float, help="stop after so many simulated seconds (default: the story's)")
     parser.add_argument("--cold-start", type=float, help="seconds until a new replica answers (default: the story's)")
-    parser.add_argument("--model", default="llama8b", help="the served model name")
+    parser.add_argument("--model", help="the served model name (default: the plant's)")
     parser.add_argument("--epoch", type=float, help="unix time at which the run, and the scaled clock, begin")
     parser.add_argument("--seed", type=int, default=0)
 
@@ -135,7 +136,7 @@ async def _serve(args: argparse.Namespace) -> None:
     server = SimulatorServer(
         stage.fleet, clock, args.host, args.port, args.service, args.file_sd, stage.tiers, args.otlp_traces_endpoint
     )
-    print(f"simulating {args.model} at http://{args.host}:{args.port}", file=sys.stderr)  # noqa: T201 - a command prints
+    print(f"simulating at http://{args.host}:{args.port}", file=sys.stderr)  # noqa: T201 - a command prints
     await server.run()
 
 
@@ -148,16 +149,18 @@ def _stage(args: argparse.Namespace, start_seconds: float, a_run: Run | None) ->
         if args.cold_start is not None:
             stage.fleet.cold_start_seconds = args.cold_start
         return stage
-    config = EngineConfig(
-        model=args.model,
+    plant = PLANTS[args.plant]
+    config = replace(
+        plant.config,
+        model=args.model or plant.config.model,
         max_num_batched_tokens=args.max_num_batched_tokens,
         max_num_seqs=args.max_num_seqs,
         block_tokens=args.block_size,
-        num_gpu_blocks=571_024 // args.block_size,  # facts/h200.md: KV cache of 571,024 tokens
+        num_gpu_blocks=plant.config.num_gpu_blocks * plant.config.block_tokens // args.block_size,
     )
     topology = parse_topology(args.topology) if args.topology else Topology(aggregated=args.replicas or 1)
     fleet = topology.fleet(
-        Plant(config),
+        replace(plant, config=config),
         _workload(args, start_seconds),
         start_seconds,
         cold_start_seconds=110.0 if args.cold_start is None else args.cold_start,

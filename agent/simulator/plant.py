@@ -55,4 +55,5 @@ class Plant:
             ready_at_seconds,
             role,
             gpu_type=self.gpu_type,
+            dollars_per_hour=self.dollars_per_hour,
         )

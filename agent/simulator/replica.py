@@ -25,6 +25,7 @@ class Replica:
     phase: Phase = "starting"
     weight: float = 1.0
     gpu_type: str = "H200"
+    dollars_per_hour: float = 0.0
     labels: dict[str, str] = field(default_factory=dict)
 
     @property

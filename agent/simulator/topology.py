@@ -29,6 +29,7 @@ class Topology:
     router: Callable[[], Router] = LeastLoad
     link: Link = field(default_factory=Link)
     connector: Callable[[Plant, Telemetry], KvSource] | None = None
+    mixed: tuple[Plant, ...] = ()
 
     @property
     def is_split(self) -> bool:
@@ -59,7 +60,10 @@ class Topology:
         )
 
     def builder(self, plant: Plant, gaps: GapLog | None = None, proxy: PrefillThenDecode | None = None) -> Builder:
-        """What makes this topology's replicas of a plant; with a proxy, decode engines pull from its prefill legs."""
+        """What makes this topology's replicas; with a proxy, decode engines pull from its prefill legs.
+
+        Replica i is of `mixed[i]` where that is given, and of `plant` beyond it.
+        """
 
         def pull(telemetry: Telemetry) -> KvSource:
             pulled = proxy.pulled if proxy else lambda _name, _at: None
@@ -80,7 +84,8 @@ class Topology:
             elif self.connector is not None:
                 connector, groups = tier, ("kv_consumer",)
             log = None if role == "prefill" else gaps
-            return plant.build(
+            kind = self.mixed[index] if index < len(self.mixed) else plant
+            return kind.build(
                 role, index, created_at_seconds, ready_at_seconds, gaps=log, connector=connector, groups=groups
             )
 

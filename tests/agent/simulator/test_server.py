@@ -8,6 +8,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from agent.simulator.fleet import Direct, Fleet
 from agent.simulator.plant import Plant
@@ -15,6 +17,7 @@ from agent.simulator.router import LeastLoad
 from agent.simulator.server import SimulatorServer
 from probes.clock import SystemClock
 
+COMPLETIONS = "/v1/completions"
 TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
@@ -123,3 +126,52 @@ async def test_a_client_that_hangs_up_is_aborted(base: str) -> None:
         await asyncio.sleep(0.2)
         async with session.get(base + "/control/status") as status:
             assert (await status.json())["replicas"][0]["requests_running"] == 0
+
+
+async def test_the_truth_of_served_requests_can_be_asked_for(base: str) -> None:
+    """One request of 3 tokens: its own id, its tokens, and a TTFT of at least the front end's 18 ms."""
+    async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
+        body = {"prompt": "x", "max_tokens": 3, "ignore_eos": True}
+        async with session.post(base + "/v1/completions", json=body, headers={"X-Request-Id": "mine"}) as response:
+            await response.read()
+        async with session.get(base + "/control/requests") as response:
+            truth = (await response.json())["requests"]
+    assert [(each["id"], each["output_tokens"], each["state"]) for each in truth] == [("cmpl-mine", 3, "finished")]
+    assert truth[0]["ttft_seconds"] >= 0.018
+
+
+async def test_spans_are_posted_to_an_otlp_endpoint(tmp_path: Path) -> None:
+    """One request, one span, in a body that a collector can read."""
+    bodies: list[bytes] = []
+
+    async def collect(request: web.Request) -> web.Response:
+        bodies.append(await request.read())
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/v1/traces", collect)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    collector, port = _free_ports(), _free_ports()
+    await web.TCPSite(runner, "127.0.0.1", collector).start()
+    clock = SystemClock()
+    fleet = Fleet(
+        Plant().build, Direct(LeastLoad()), None, clock.now_seconds(), counts={"aggregated": 1}, cold_start_seconds=0.3
+    )
+    endpoint = f"http://127.0.0.1:{collector}/v1/traces"
+    server = SimulatorServer(fleet, clock, "127.0.0.1", port, otlp_endpoint=endpoint)
+    task = asyncio.create_task(server.run())
+    await asyncio.sleep(0.1)
+    await _events(
+        f"http://127.0.0.1:{port}", {"prompt": "x", "max_tokens": 2, "ignore_eos": True, "stream": True}, COMPLETIONS
+    )
+    for _ in range(40):
+        await asyncio.sleep(0.05)
+        if bodies:
+            break
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await runner.cleanup()
+    request = ExportTraceServiceRequest()
+    request.ParseFromString(bodies[0])
+    assert [span.name for span in request.resource_spans[0].scope_spans[0].spans] == ["llm_request"]

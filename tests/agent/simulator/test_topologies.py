@@ -10,6 +10,7 @@ from agent.simulator.faults import Fault
 from agent.simulator.fleet import Fleet
 from agent.simulator.pd import Link
 from agent.simulator.plant import Plant
+from agent.simulator.plants import PLANTS
 from agent.simulator.router import PrefixAware, RoundRobin, Skewed
 from agent.simulator.seeds import stream
 from agent.simulator.step_time import LinearStepTime
@@ -211,3 +212,27 @@ def test_scaling_down_drains_first() -> None:
 def test_topology_text() -> None:
     topology = parse_topology("pd:2:3")
     assert (topology.aggregated, topology.prefill, topology.decode) == (0, 2, 3)
+
+
+def test_a_fleet_may_mix_gpu_types_with_a_price_each() -> None:
+    """An H100 beside an H200: its steps take longer, and its hour costs less."""
+    plants = PLANTS["llama8b_h200"], PLANTS["llama8b_h100"]
+    ended: list[Sequence] = []
+    fleet = fleet_of(Topology(aggregated=2, router=RoundRobin, mixed=plants), ended)
+    for index in range(2):
+        fleet.submit(Ask(str(index), 100, 100), 0.0)
+    fleet.settle(10.0)
+    assert [(each.gpu_type, each.dollars_per_hour) for each in fleet.replicas] == [("H200", 5.75), ("H100", 4.5)]
+    assert [sequence.replica for sequence in ended] == ["sim-0", "sim-1"]
+
+
+@pytest.mark.parametrize("name", sorted(PLANTS))
+def test_every_plant_serves(name: str) -> None:
+    """Thirty requests on each: all end, with all their tokens."""
+    ended: list[Sequence] = []
+    fleet = fleet_of(Topology(), ended, PLANTS[name])
+    for index in range(30):
+        fleet.submit(Ask(str(index), 2000, 40), index * 0.1)
+    fleet.settle(120.0)
+    assert [sequence.state for sequence in ended] == ["finished"] * 30
+    assert {sequence.generated_tokens for sequence in ended} == {40}
