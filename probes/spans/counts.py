@@ -14,9 +14,9 @@ class SpanCounts:
     """Totals since the start, by closed words where a counter has keys.
 
     `bodies`: accepted exports by protocol ("grpc", "http"). `refused`: exports the sender was told of, by reason
-    ("busy", "malformed", "too_large", "media_type", "encoding", "timeout", "stopping"). `lost`: what was taken and
-    not read, by the reasons of `Decoded.lost`, "unread" (bodies left at the stop) and "error" (bodies, our fault).
-    `forwarded`: bodies for the user's own collector ("ok", "failed", "dropped").
+    ("busy", "malformed", "too_large", "media_type", "encoding", "timeout", "cut_off", "stopping"). `lost`: what was
+    taken and not read, by the reasons of `Decoded.lost`, "unread" (bodies left at the stop) and "error" (bodies, by a
+    fault of ours). `forwarded`: bodies for the user's own collector ("ok", "failed", "dropped").
     """
 
     requests: int = 0

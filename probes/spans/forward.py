@@ -90,7 +90,7 @@ class SpanForwarder:
                 ) as answer,
             ):
                 return 200 <= answer.status < 300
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RuntimeError):  # the last: a closed session
             return False
 
     def _note(self, *, is_reached: bool) -> None:

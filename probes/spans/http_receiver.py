@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from google.protobuf.json_format import MessageToJson  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -111,6 +112,8 @@ class HttpReceiver:
                         raise self._too_large(self._limits.wire_bytes)
         except TimeoutError as error:
             raise _Refusal("timeout", 408, f"No whole body within {self._limits.receive_seconds:g} s.") from error
+        except (OSError, web.RequestPayloadError, HttpProcessingError) as error:
+            raise _Refusal("cut_off", 400, "The body does not end as its headers say.") from error
         if _encoding(request) == "identity":
             return bytes(raw)
         try:

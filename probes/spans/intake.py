@@ -91,6 +91,9 @@ class SpanIntake:
             body = await self._waiting.get()
             try:
                 await self._take(await loop.run_in_executor(thread, decode_export, body, self._limits))
+            except asyncio.CancelledError:
+                self._counts.lost["unread"] += 1
+                raise
             except Exception:  # a fault of ours in one body must not end the receiver
                 self._counts.lost["error"] += 1
                 log.exception("spans not read bytes=%d", len(body))

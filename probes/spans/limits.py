@@ -13,7 +13,7 @@ class SpanLimits:
     wire_bytes: int = 4 << 20  # one HTTP body as sent
     body_bytes: int = 8 << 20  # one body after decompression, and one gRPC message
     receive_seconds: float = 10.0  # from a request's head to the end of its body
-    receiving_bodies: int = 16  # at once, each protocol
+    receiving_bodies: int = 8  # at once, each protocol
     waiting_bodies: int = 256  # between receiving and decoding
     waiting_bytes: int = 32 << 20
     retry_after_seconds: int = 1

@@ -38,7 +38,7 @@ def test_limits_are_those_of_the_code() -> None:
     assert (limits.wire_bytes, limits.body_bytes, limits.waiting_bytes, limits.span_bytes) == (
         *(4 << 20, 8 << 20, 32 << 20, 64 << 10),
     )
-    assert (limits.receive_seconds, limits.receiving_bodies, limits.waiting_bodies) == (10, 16, 256)
+    assert (limits.receive_seconds, limits.receiving_bodies, limits.waiting_bodies) == (10, 8, 256)
     assert (limits.spans_per_body, limits.attributes, seen.REMEMBERED) == (20_000, 128, 20_000)
     assert (forward.WAITING_BODIES, forward.WAITING_BYTES, sketch.RELATIVE_ERROR) == (256, 32 << 20, 0.005)
 

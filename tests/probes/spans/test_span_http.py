@@ -5,6 +5,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -104,3 +105,32 @@ async def test_a_full_queue_asks_the_sender_to_come_again(limits: dict[str, int]
 async def test_other_paths_and_methods_are_not_ours() -> None:
     async with receiving(grpc=None) as received:
         assert (await post(received.url.replace("traces", "metrics"), BODY)).status == 404
+        async with aiohttp.ClientSession() as session, session.get(received.url) as answer:
+            assert answer.status == 405
+
+
+HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [HEAD + b"Content-Length: 1000\r\n\r\n" + BODY[:20]],
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n", b"zz\r\n"],
+    ],
+    ids=["hangs up", "no chunk"],
+)
+async def test_a_body_that_breaks_off_leaves_nothing_but_a_count(
+    caplog: pytest.LogCaptureFixture, sent: list[bytes]
+) -> None:
+    """No traceback in the log, and its place is free again."""
+    async with receiving(grpc=None, limits=SpanLimits(receiving_bodies=1)) as received:
+        _, writer = await asyncio.open_connection("127.0.0.1", received.receiver.http_port)
+        for part in sent:
+            writer.write(part)
+            await asyncio.sleep(0.1)
+        writer.transport.abort()
+        await asyncio.sleep(0.1)
+        assert (await post(received.url, BODY)).status == 200
+        assert received.receiver.counts.refused == {"cut_off": 1}
+    assert [record.message for record in caplog.records] == []
