@@ -106,7 +106,13 @@ def _pairs(config: Config, slo: Slo) -> tuple[BurnPair, ...]:
 def _facts(config: Config, target: Target) -> TargetFacts:
     price = config.prices.gpu_hour_dollars.get(target.gpu_type) if target.gpu_type else None
     per_second = None if price is None else price * target.gpus / 3600
-    return TargetFacts(target.model or "", target.role, target.service, per_second, target.labels)
+    return TargetFacts(target.model or "", target.role, _service(config, target), per_second, target.labels)
+
+
+def _service(config: Config, target: Target) -> str | None:
+    """The service it belongs to: where all SLOs are one service's, that; None where nobody says."""
+    named = {slo.service for slo in config.slos}
+    return target.service or (named.pop() if len(named) == 1 else None)
 
 
 def _discovered(found: Found) -> Target:

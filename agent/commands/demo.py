@@ -59,7 +59,9 @@ async def _play(options: argparse.Namespace, folder: Path, recorder: RecordingWr
             await asyncio.wait({over, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not stop.is_set():
                 _say("\nThe story is over: every alert is resolved." + ("" if options.exit else " The agent goes on."))
-                if not options.exit:
+                if options.exit:  # a recording shall hold a reading after the last alert's end, for its replay
+                    await clock.sleep(config.scrape.interval_seconds + config.tick_seconds)
+                else:
                     await stop.wait()
             over.cancel()
             stopped.cancel()
