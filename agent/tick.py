@@ -9,7 +9,7 @@ from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
 from agent.alerts.health import last_results, target_status
 from agent.alerts.slo_alerts import held_labels, slo_alerts, wants_alerts
-from agent.alerts.target_alerts import blind_alert, target_alerts
+from agent.alerts.target_alerts import blind_alert, gpu_alerts, target_alerts
 from agent.model import Effects, Recommendation, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import PendingBook, concerns, count_events
@@ -46,6 +46,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     wanted = [
         *_burn_alerts(plan, memory, slos, targets, now_seconds),
         *target_alerts(targets, plan, windows),
+        *gpu_alerts(windows, plan, now_seconds),
         *blind_alert(windows, plan, now_seconds),
     ]
     held = {labels for status in slos for labels in held_labels(status, plan)}

@@ -11,7 +11,7 @@ from agent.windows import Windows
 CANARY_STRIKES = 3
 BLIND_AFTER_SECONDS = 90.0
 
-NAMES = {"vllm": "EngineUnreachable", "lmcache": "CacheTierDown", "nvml": "GPUFault"}
+NAMES = {"vllm": "EngineUnreachable", "lmcache": "CacheTierDown"}
 MENDS = {
     "EngineUnreachable": "look at the pod or process; if it restarts again and again, its log says why",
     "EngineStuck": "restart the engine process; its API server goes on answering /health, so nothing else will",
@@ -31,6 +31,23 @@ def target_alerts(statuses: Sequence[TargetStatus], plan: Plan, windows: Windows
         elif status.health == "stuck":
             yield _wanted("EngineStuck", "page", status, plan, f"{status.name} is stuck", status.detail)
         yield from _canary_down(status, plan, windows)
+
+
+def gpu_alerts(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wanted]:
+    """GPUFault: a GPU of this node that gave figures, or should, and has given none for a while."""
+    for name, log in windows.targets.items():
+        seen = log.last_ok.at_seconds if log.last_ok else log.first_attempt_at_seconds
+        last = log.last_attempt
+        if log.source == "nvml" and last.outcome != "ok" and now_seconds - seen >= plan.down_after_seconds:
+            words = {
+                "summary": f"{name} gives no figures",
+                "description": f"no reading for {now_seconds - seen:.0f} s: {last.outcome}: {last.detail}",
+                "cause": f"{last.outcome}: {last.detail}",
+                "recommendation": MENDS["GPUFault"],
+                "dashboard_url": plan.dashboard_url,
+                "page_url": plan.page_url,
+            }
+            yield Wanted(alert_labels("GPUFault", "ticket", plan.node, target=name), words)
 
 
 def blind_alert(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wanted]:

@@ -9,7 +9,7 @@ from agent.model import Alert, BurnPair, Counts, Effects, Events, SliName, Slo
 from agent.plan import Plan
 from agent.sli.count import TargetFacts
 from agent.tick import Memory, tick
-from probes.sample import ProbeResult
+from probes.sample import ProbeResult, Reading, Sample
 
 T0, HOUR = 1_800_000_000.0, 3_600.0
 FAST = BurnPair("page", "fast", 300.0, HOUR, 14.4)
@@ -151,6 +151,19 @@ def test_an_agent_that_does_not_look_says_so() -> None:
     assert tick(plan, memory, T0 + 90).snapshot.alerts == ()
     (alert,) = tick(plan, memory, T0 + 91).snapshot.alerts
     assert labels_of(alert) == {"alertname": "AgentBlind", "severity": "page", "node": "n1"}
+
+
+def test_a_gpu_that_was_lost_is_a_fault_until_it_gives_figures_again() -> None:
+    memory, plan = Memory(), plan_of(node="n1")
+    good = Reading("gpu-0", "nvml", T0, samples=(Sample("gpu_power_watts", "gauge", "", "", 500.0),))
+    memory.windows.take(good)
+    memory.windows.take(Reading("gpu-0", "nvml", T0 + 10, outcome="gpu_lost", detail="GPU is lost"))
+    assert tick(plan, memory, T0 + 29).snapshot.alerts == ()
+    (alert,) = tick(plan, memory, T0 + 30).snapshot.alerts
+    assert labels_of(alert) == {"alertname": "GPUFault", "severity": "ticket", "target": "gpu-0", "node": "n1"}
+    assert "gpu_lost: GPU is lost" in alert.annotations["description"]
+    memory.windows.take(replace(good, at_seconds=T0 + 40))
+    assert tick(plan, memory, T0 + 40).snapshot.alerts == ()
 
 
 def test_a_spent_budget_is_told_when_the_budget_of_the_whole_period_is_spent() -> None:
