@@ -89,7 +89,7 @@ async def test_a_sender_that_finds_the_queue_full_comes_again_and_loses_nothing(
 
 
 async def test_the_loop_stays_free_while_a_large_body_is_read() -> None:
-    """10,000 spans take most of a second to read; the loop's longest pause is a small part of it."""
+    """10,000 spans take 0.3 s or more to read: on the loop, that would be one pause of nearly all the time."""
     body = export([span() for _ in range(10_000)])
     pauses: list[float] = []
     limits = SpanLimits(wire_bytes=16 << 20, body_bytes=16 << 20)
@@ -108,7 +108,7 @@ async def test_the_loop_stays_free_while_a_large_body_is_read() -> None:
         took = time.perf_counter() - began
         watch.cancel()
     assert answer.status == 200
-    assert max(pauses) < max(0.1, took / 4)
+    assert max(pauses) < took / 2
 
 
 async def test_a_fault_in_delivery_costs_its_body_only() -> None:
