@@ -16,6 +16,7 @@ from agent.errors import UsageError
 from agent.simulator.arrivals import Arrivals, Steps
 from agent.simulator.batch import Run
 from agent.simulator.lengths import Fixed, Uniform
+from agent.simulator.plant import Plant
 from agent.simulator.plants import PLANTS
 from agent.simulator.recorder import Recorder
 from agent.simulator.scenario import Stage
@@ -29,6 +30,7 @@ from probes.clock import ScaledClock, SystemClock
 BATCH_EPOCH_SECONDS = (
     1_800_000_000.0  # a run in virtual time begins at the same moment every time: same seed, same bytes
 )
+ENGINE_OPTIONS = ("max_num_batched_tokens", "max_num_seqs", "block_size")
 LONGEST_RUN_SECONDS = 30 * 86_400.0  # virtual; a run whose requests cannot end stops here
 
 
@@ -51,10 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input-tokens", type=int, help="prompt length")
     parser.add_argument("--output-tokens", type=int, help="answer length")
     parser.add_argument("--range-ratio", type=float, default=0.0, help="lengths uniform in [n(1-x), n(1+x)]")
-    parser.add_argument("--plant", choices=sorted(PLANTS), default="llama8b_h200", help="model, GPU and step-time law")
-    parser.add_argument("--max-num-batched-tokens", type=int, default=8192)
-    parser.add_argument("--max-num-seqs", type=int, default=256)
-    parser.add_argument("--block-size", type=int, default=16)
+    parser.add_argument("--plant", choices=sorted(PLANTS), help="model, GPU and step-time law (default: llama8b_h200)")
+    parser.add_argument("--max-num-batched-tokens", type=int)
+    parser.add_argument("--max-num-seqs", type=int)
+    parser.add_argument("--block-size", type=int)
     parser.add_argument("--replicas", type=int, help="engines (default: the story's, or 1)")
     parser.add_argument("--topology", help="pd:P:D for P prefill and D decode engines")
     parser.add_argument("--scenario", choices=sorted(SCENARIOS), help="a named story with its own load")
@@ -87,7 +89,18 @@ def _mistakes(args: argparse.Namespace) -> Iterable[str]:
         yield "--replicas and --topology exclude each other"
     if args.concurrency is not None and args.rate is not None:
         yield "--concurrency and --rate exclude each other"
-    for name in ("concurrency", "rate", "requests", "input_tokens", "output_tokens", "replicas", "duration"):
+    if args.scenario and any((args.concurrency, args.rate, args.topology, args.input_tokens, args.output_tokens)):
+        yield "--scenario brings its own load and topology: leave out --concurrency, --rate, --topology, lengths"
+    for name in (
+        *ENGINE_OPTIONS,
+        "concurrency",
+        "rate",
+        "requests",
+        "input_tokens",
+        "output_tokens",
+        "replicas",
+        "duration",
+    ):
         value = getattr(args, name)
         if value is not None and value <= 0:
             yield f"--{name.replace('_', '-')} is {value}, expected a number above 0"
@@ -143,24 +156,15 @@ async def _serve(args: argparse.Namespace) -> None:
 def _stage(args: argparse.Namespace, start_seconds: float, a_run: Run | None) -> Stage:
     on_end, gaps = (a_run.ended.append, a_run.gaps) if a_run else (None, None)
     if args.scenario:
-        stage = SCENARIOS[args.scenario].stage(
-            args.seed, start_seconds, model=args.model, replicas=args.replicas, on_end=on_end, gaps=gaps
-        )
+        scenario = SCENARIOS[args.scenario]
+        scenario = replace(scenario, plant=_plant(args, PLANTS[args.plant] if args.plant else scenario.plant))
+        stage = scenario.stage(args.seed, start_seconds, replicas=args.replicas, on_end=on_end, gaps=gaps)
         if args.cold_start is not None:
             stage.fleet.cold_start_seconds = args.cold_start
         return stage
-    plant = PLANTS[args.plant]
-    config = replace(
-        plant.config,
-        model=args.model or plant.config.model,
-        max_num_batched_tokens=args.max_num_batched_tokens,
-        max_num_seqs=args.max_num_seqs,
-        block_tokens=args.block_size,
-        num_gpu_blocks=plant.config.num_gpu_blocks * plant.config.block_tokens // args.block_size,
-    )
     topology = parse_topology(args.topology) if args.topology else Topology(aggregated=args.replicas or 1)
     fleet = topology.fleet(
-        replace(plant, config=config),
+        _plant(args, PLANTS[args.plant or "llama8b_h200"]),
         _workload(args, start_seconds),
         start_seconds,
         cold_start_seconds=110.0 if args.cold_start is None else args.cold_start,
@@ -168,6 +172,21 @@ def _stage(args: argparse.Namespace, start_seconds: float, a_run: Run | None) ->
         gaps=gaps,
     )
     return Stage(fleet)
+
+
+def _plant(args: argparse.Namespace, plant: Plant) -> Plant:
+    """The plant with what the command line changes; the KV cache keeps its size in tokens."""
+    config = plant.config
+    block_tokens = args.block_size or config.block_tokens
+    changed = replace(
+        config,
+        model=args.model or config.model,
+        max_num_batched_tokens=args.max_num_batched_tokens or config.max_num_batched_tokens,
+        max_num_seqs=args.max_num_seqs or config.max_num_seqs,
+        block_tokens=block_tokens,
+        num_gpu_blocks=config.num_gpu_blocks * config.block_tokens // block_tokens,
+    )
+    return replace(plant, config=changed)
 
 
 def _workload(args: argparse.Namespace, start_seconds: float) -> Workload | None:

@@ -1,11 +1,12 @@
 """The strings behind the stage: scale the fleet, change the load, see how it stands."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 from aiohttp import web
 
 from agent.simulator.ask import Sequence
+from agent.simulator.faults import Fault, Kind
 from agent.simulator.lmcache_page import lmcache_page
 from agent.simulator.real_time import RealTime
 from agent.simulator.tier import CacheTier
@@ -15,7 +16,8 @@ from agent.simulator.workload import OpenLoop
 class ControlApi:
     """Routes to change the fleet and its load, and to see the truth.
 
-    `POST /control/replicas {"count": N}`, `POST /control/load {"rate_per_second": R}`, `GET /control/status`;
+    `POST /control/replicas {"count": N, "role": R}`, `POST /control/load {"rate_per_second": R}`,
+    `POST /control/fault {"kind": K, "index": I, "seconds": S, "value": V}`, `GET /control/status`;
     `GET /control/requests` is the truth per request, as far as it came over HTTP; beside a cache tier,
     `GET /control/lmcache/metrics` is the page of its server.
     """
@@ -28,6 +30,7 @@ class ControlApi:
         return [
             web.post("/control/replicas", self.replicas),
             web.post("/control/load", self.load),
+            web.post("/control/fault", self.fault),
             web.get("/control/status", self.status),
             web.get("/control/requests", self.requests),
             web.get("/control/lmcache/metrics", self.lmcache),
@@ -36,10 +39,11 @@ class ControlApi:
     async def replicas(self, request: web.Request) -> web.Response:
         """Have so many replicas; new ones answer after their cold start."""
         count = await _number(request, "count")
+        role = (await request.json()).get("role") if count is not None else None
         if count is None or count < 0 or count != int(count) or count > 64:
             return _wrong('expected {"count": N} with a whole number from 0 to 64')
         self._real_time.catch_up()
-        self._real_time.fleet.scale(int(count), self._real_time.clock.now_seconds())
+        self._real_time.fleet.scale(int(count), self._real_time.clock.now_seconds(), role)
         return web.json_response(self._state())
 
     async def load(self, request: web.Request) -> web.Response:
@@ -52,6 +56,25 @@ class ControlApi:
             return _wrong("this simulation has no open-loop load to change; start it with --scenario or --rate")
         self._real_time.catch_up()
         workload.arrivals.rate = lambda _: rate
+        return web.json_response(self._state())
+
+    async def fault(self, request: web.Request) -> web.Response:
+        """Begin a fault now: its kind, a replica's (or tier's) index, how long, and its value (see faults.py)."""
+        try:
+            body = await request.json()
+            kind, index = body["kind"], int(body.get("index", 0))
+            seconds, value = body.get("seconds"), float(body.get("value", 0.0))
+            until = None if seconds is None else float(seconds)
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError):
+            return _wrong('expected {"kind": K, "index": I, "seconds": S, "value": V}; all but kind may be missing')
+        if kind not in get_args(Kind):
+            return _wrong(f"kind is {kind!r}; expected one of {', '.join(get_args(Kind))}")
+        if kind.startswith("tier_") and index >= len(self._tiers):
+            return _wrong("this simulation has no such cache tier")
+        self._real_time.catch_up()
+        fleet = self._real_time.fleet
+        Fault(kind, 0.0, index, until, value).lay_on(fleet, self._tiers, fleet.now_seconds)
+        self._real_time.catch_up()
         return web.json_response(self._state())
 
     async def status(self, request: web.Request) -> web.Response:  # noqa: ARG002 - aiohttp's signature

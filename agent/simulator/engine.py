@@ -126,6 +126,13 @@ class Engine:
         if self._run is not None:
             self._run.stop_after_current()
 
+    def leak(self, blocks: int, now_seconds: float) -> None:
+        """Lose so many free KV blocks for good; the step in flight keeps the ones it needs."""
+        self.advance(now_seconds)
+        self.pool.leak(max(0, min(blocks, self.pool.free_blocks - self.requests_running)))
+        if self._run is not None:
+            self._run.stop_after_current()
+
     def stick(self, now_seconds: float) -> None:
         """Hang in the step in flight, with the front end still answering, until `unstick`."""
         self.advance(now_seconds)

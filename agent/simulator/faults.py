@@ -55,7 +55,7 @@ class Fault:
             engine.stick(now_seconds)
             end = engine.unstick
         elif self.kind == "kv_leak":
-            engine.pool.leak(int(self.value * engine.config.num_gpu_blocks))
+            engine.leak(int(self.value * engine.config.num_gpu_blocks), now_seconds)
         elif self.kind == "kv_shrink" and self.until_seconds is not None:
             self._leak_slowly(fleet, replica, now_seconds, start_seconds + self.until_seconds)
         elif self.kind == "forget_prefixes":
@@ -72,8 +72,7 @@ class Fault:
         blocks = int(self.value * replica.engine.config.num_gpu_blocks / steps)
 
         def leak(at: float) -> None:
-            replica.engine.advance(at)
-            replica.engine.pool.leak(blocks)
+            replica.engine.leak(blocks, at)
 
         for step in range(steps):
             fleet.at(now_seconds + 10.0 * step, leak)

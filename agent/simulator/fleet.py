@@ -25,6 +25,21 @@ class Call:
     sequence: Sequence | None = None
     engine: Engine | None = None
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens the client has been given."""
+        return 0 if self.sequence is None or self.sequence.ask.leg == "prefill" else self.sequence.generated_tokens
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is nothing more to come; a prefill leg that went well is followed by another one at once."""
+        return self.sequence is not None and self.sequence.has_ended
+
+    def abort(self, now_seconds: float) -> None:
+        """The client is gone."""
+        if self.engine is not None and self.sequence is not None:
+            self.engine.abort(self.sequence, now_seconds)
+
     def hang_up(self, now_seconds: float) -> None:
         """The client's patience is over: if there is no token by now, it goes."""
         if self.engine is None or self.sequence is None:
@@ -170,14 +185,17 @@ class Fleet:
 
         self._on_end = both
 
+    def tell(self, sequence: Sequence) -> None:
+        """Let those who listen hear of a request's end."""
+        if self._on_end is not None:
+            self._on_end(sequence)
+
     def close(self, sequence: Sequence) -> None:
         """A call is over, in whatever way."""
         if self.workload is not None:
-            self.workload.ended(
-                sequence, self.now_seconds if sequence.ended_at_seconds is None else sequence.ended_at_seconds
-            )
-        if self._on_end is not None:
-            self._on_end(sequence)
+            ended = sequence.ended_at_seconds
+            self.workload.ended(sequence, self.now_seconds if ended is None else ended)
+        self.tell(sequence)
 
     def advance(self, until_seconds: float) -> None:
         """Let everything happen that happens by then."""

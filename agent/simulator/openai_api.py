@@ -7,8 +7,9 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from agent.simulator.ask import Ask, Sequence
+from agent.simulator.ask import Ask
 from agent.simulator.catalogue import VERSION
+from agent.simulator.fleet import Call
 from agent.simulator.openai_chunks import Answer, error_body
 from agent.simulator.prompt_text import block_hashes, prompt_of, token_count
 from agent.simulator.real_time import RealTime
@@ -68,18 +69,20 @@ class OpenAiApi:
             seed % 10_007,
         )
         ask = _ask(body, answer, hashes, replica, request.path)
-        sequence, woken = self._real_time.submit(replica, ask, arrived_at_seconds)
+        call, woken = self._real_time.submit(replica, ask, arrived_at_seconds)
         try:
             if body.get("stream"):
-                return await self._stream(request, body, answer, sequence, woken)
-            await self._until_ended(sequence, woken)
+                return await self._stream(request, body, answer, call, woken)
+            await self._until_ended(call, woken)
         except (asyncio.CancelledError, ConnectionError):
-            self._real_time.abort(replica, sequence)
+            self._real_time.abort(call)
             raise
         finally:
             now_seconds = self._real_time.clock.now_seconds()
-            replica.http.count(request.path, 200, now_seconds - arrived_at_seconds, now_seconds)
-        if sequence.state == "failed":
+            if replica.role == "aggregated":
+                replica.http.count(request.path, 200, now_seconds - arrived_at_seconds, now_seconds)
+        sequence = call.sequence
+        if sequence is None or sequence.state == "failed":
             return _error("EngineCore encountered an issue", "InternalServerError", 500)
         return web.json_response(answer.body(sequence.generated_tokens, ask.finish_reason, sequence.cached_tokens))
 
@@ -108,28 +111,28 @@ class OpenAiApi:
         return replica
 
     async def _stream(
-        self, request: web.Request, body: dict[str, Any], answer: Answer, sequence: Sequence, woken: asyncio.Event
+        self, request: web.Request, body: dict[str, Any], answer: Answer, call: Call, woken: asyncio.Event
     ) -> web.StreamResponse:
         options = body.get("stream_options") or {}
         each = bool(options.get("include_usage")) and bool(options.get("continuous_usage_stats"))
         headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
-        sent, total = 0, sequence.ask.output_tokens
+        sent, total = 0, call.ask.output_tokens
         while True:
-            ready = sequence.generated_tokens
+            ready = call.tokens
             chunks = [answer.role_chunk(usage=each)] if answer.is_chat and sent == 0 and ready else []
             for index in range(sent, ready):
-                reason = sequence.ask.finish_reason if index + 1 == total else None
+                reason = call.ask.finish_reason if index + 1 == total else None
                 chunks.append(answer.token_chunk(index, reason, usage=each))
             if chunks:
                 await response.write(b"".join(chunks))
             sent = ready
-            if sequence.has_ended:
+            if call.has_ended:
                 break
             woken.clear()
             await woken.wait()
-        if sequence.state == "failed":
+        if call.sequence is None or call.sequence.state == "failed":
             failure = error_body("EngineCore encountered an issue", "InternalServerError", 500)
             await response.write(b"data: " + json.dumps(failure).encode() + b"\n\n")
         elif options.get("include_usage"):
@@ -138,8 +141,8 @@ class OpenAiApi:
         await response.write_eof()
         return response
 
-    async def _until_ended(self, sequence: Sequence, woken: asyncio.Event) -> None:
-        while not sequence.has_ended:
+    async def _until_ended(self, call: Call, woken: asyncio.Event) -> None:
+        while not call.has_ended:
             woken.clear()
             await woken.wait()
 

@@ -3,10 +3,11 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from math import floor
 
 from agent.simulator.ask import Ask, Sequence
-from agent.simulator.fleet import Fleet
+from agent.simulator.fleet import Call, Fleet
 from agent.simulator.replica import Replica
 from probes.clock import Clock
 
@@ -15,16 +16,24 @@ SERVED_KEPT = 10_000  # requests whose truth can be asked for
 SELECTOR_SECONDS = 0.001  # the resolution of epoll's timeout
 
 
+@dataclass(slots=True)
+class _Watch:
+    """A call that an HTTP handler waits for, and how many of its tokens it has been told of."""
+
+    call: Call
+    event: asyncio.Event
+    seen: int = 0
+
+
 class RealTime:
     """Advances the fleet, and tells waiting HTTP handlers when their sequence has something new."""
 
     def __init__(self, fleet: Fleet, clock: Clock) -> None:
         self.fleet = fleet
         self.clock = clock
-        self._watched: dict[str, tuple[Replica, Sequence, asyncio.Event, int]] = {}
+        self._watched: dict[int, _Watch] = {}
         self.served: deque[Sequence] = deque(maxlen=SERVED_KEPT)
         self._nudge = asyncio.Event()
-        self.on_end: Callable[[Sequence], None] | None = None
 
     def replica(self, index: int) -> Replica | None:
         """The replica at that place while it answers."""
@@ -36,32 +45,39 @@ class RealTime:
     def catch_up(self) -> None:
         """Bring the fleet to now, and wake those whose tokens have come."""
         self.fleet.settle(self.clock.now_seconds())
-        for key, (replica, sequence, event, seen) in list(self._watched.items()):
-            if sequence.has_ended:
+        for key, watch in list(self._watched.items()):
+            if watch.call.has_ended:
                 del self._watched[key]
-                self.served.append(sequence)
-                if self.on_end is not None:
-                    self.on_end(sequence)
-                event.set()
-            elif sequence.generated_tokens > seen:
-                self._watched[key] = (replica, sequence, event, sequence.generated_tokens)
-                event.set()
+                watch.event.set()
+                if watch.call.sequence is not None:
+                    self.served.append(watch.call.sequence)
+            elif watch.call.tokens > watch.seen:
+                watch.seen = watch.call.tokens
+                watch.event.set()
 
-    def submit(self, replica: Replica, ask: Ask, arrived_at_seconds: float) -> tuple[Sequence, asyncio.Event]:
-        """Send a client's request to its replica; the event is set whenever there is news of it."""
+    def submit(self, replica: Replica, ask: Ask, arrived_at_seconds: float) -> tuple[Call, asyncio.Event]:
+        """Send a client's request to the replica it asked; the event is set whenever there is news of it.
+
+        In a fleet of prefill and decode engines every port stands for the proxy, which chooses one of each.
+        """
         at_seconds = max(arrived_at_seconds, self.fleet.now_seconds)
         self.fleet.settle(at_seconds)
-        sequence = replica.engine.submit(ask, at_seconds)
-        sequence.replica = replica.name
+        if replica.role == "aggregated":
+            sequence = replica.engine.submit(ask, at_seconds)
+            sequence.replica = replica.name
+            sequence.on_end = self.fleet.tell
+            call = Call(ask, at_seconds, sequence, replica.engine)
+        else:
+            call = self.fleet.submit(ask, at_seconds)
         event = asyncio.Event()
-        self._watched[f"{id(sequence)}"] = (replica, sequence, event, 0)
+        self._watched[id(call)] = _Watch(call, event)
         self._nudge.set()
-        return sequence, event
+        return call, event
 
-    def abort(self, replica: Replica, sequence: Sequence) -> None:
+    def abort(self, call: Call) -> None:
         """The client of this request is gone."""
         self.catch_up()
-        replica.engine.abort(sequence, self.fleet.now_seconds)
+        call.abort(self.fleet.now_seconds)
 
     async def run(self, on_change: Callable[[], Awaitable[None]]) -> None:
         """Advance for ever; `on_change` is awaited whenever a replica came or went."""
@@ -87,7 +103,8 @@ class RealTime:
         The selector sleeps whole milliseconds, rounded up, so in real time the last one is spent looking: a token must
         not be late because of it. In scaled time a millisecond is many steps anyhow.
         """
-        due = min((entry[0].engine.next_step_seconds() for entry in self._watched.values()), default=None)
+        engines = [watch.call.engine for watch in self._watched.values() if watch.call.engine is not None]
+        due = min((engine.next_step_seconds() for engine in engines), default=None)
         if due is None:
             return IDLE_TICK_SECONDS
         pause = min(self.clock.real_seconds(due - self.clock.now_seconds()), IDLE_TICK_SECONDS)

@@ -46,7 +46,6 @@ class SimulatorServer:
             if self.otlp_endpoint:
                 exporter = SpanExporter(self.otlp_endpoint)
                 self.fleet.listen(exporter.add)
-                self._real_time.on_end = exporter.add
                 exporting = asyncio.create_task(exporter.run())
             await self._listen(0)
             await self._real_time.run(self._follow)

@@ -161,6 +161,7 @@ def test_recording_has_the_documented_format(monkeypatch: pytest.MonkeyPatch, tm
         (("--rate", "1", "--concurrency", "2", "--input-tokens", "1", "--output-tokens", "1"), "exclude each other"),
         ((*WORDS, "--topology", "pd:0:1"), "Write pd:P:D"),
         ((*WORDS, "--range-ratio", "1.5"), "expected 0 <= x < 1"),
+        (("--scenario", "steady", "--rate", "3"), "--scenario brings its own load"),
     ],
 )
 def test_wrong_usage_is_told_in_a_sentence(
@@ -181,3 +182,13 @@ def test_stamped_gaps_keep_their_mean() -> None:
     assert len(gaps) == 5000
     assert statistics.fmean(gaps) == pytest.approx(0.005, abs=1e-5)
     assert (percentile(gaps, 99) or 0) - 0.005 == pytest.approx(0.14e-3 * 3.912, rel=0.1)
+
+
+def test_a_story_takes_engine_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A smaller token budget cuts prompts into more steps, which shows in the tail of TTFT."""
+    tails = []
+    for budget in ("8192", "256"):
+        words = ("--scenario", "steady", "--duration", "60", "--max-num-batched-tokens", budget, "--json")
+        assert run_command(monkeypatch, *words) == 0
+        tails.append(json.loads(capsys.readouterr().out)["p99_ttft_ms"])
+    assert tails[1] > 1.3 * tails[0]

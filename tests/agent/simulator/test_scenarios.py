@@ -54,7 +54,7 @@ def test_every_story_begins(name: str) -> None:
     assert all(sequence.state == "finished" for sequence in ended)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0])
 def test_demo_is_well_then_overloaded_and_four_replicas_bring_it_back(seed: int) -> None:
     """TTFT within 2.5 s for all in the first eight minutes, for nearly none from a minute after the step on."""
     ended: list[Sequence] = []

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -15,6 +17,7 @@ from agent.simulator.fleet import Direct, Fleet
 from agent.simulator.plant import Plant
 from agent.simulator.router import LeastLoad
 from agent.simulator.server import SimulatorServer
+from agent.simulator.topology import Topology
 from probes.clock import SystemClock
 
 COMPLETIONS = "/v1/completions"
@@ -27,22 +30,28 @@ def _free_ports() -> int:
         return int(first.getsockname()[1])
 
 
+@asynccontextmanager
+async def serving(topology: Topology, file_sd: Path) -> AsyncIterator[str]:
+    """A simulator on free ports, once it has said who is ready."""
+    clock = SystemClock()
+    fleet = topology.fleet(Plant(), None, clock.now_seconds(), cold_start_seconds=0.3)
+    port = _free_ports()
+    task = asyncio.create_task(SimulatorServer(fleet, clock, "127.0.0.1", port, file_sd_path=file_sd).run())
+    for _ in range(200):
+        await asyncio.sleep(0.02)
+        if os.path.exists(file_sd):  # noqa: ASYNC240, PTH110 - one stat of a local file
+            break
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 @pytest.fixture
 async def base(tmp_path: Path) -> AsyncIterator[str]:
-    clock = SystemClock()
-    fleet = Fleet(
-        Plant().build, Direct(LeastLoad()), None, clock.now_seconds(), counts={"aggregated": 1}, cold_start_seconds=0.3
-    )
-    port = _free_ports()
-    server = SimulatorServer(fleet, clock, "127.0.0.1", port, file_sd_path=tmp_path / "sd.json")
-    task = asyncio.create_task(server.run())
-    for _ in range(100):
-        await asyncio.sleep(0.02)
-        if (tmp_path / "sd.json").exists():
-            break
-    yield f"http://127.0.0.1:{port}"
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with serving(Topology(), tmp_path / "sd.json") as address:
+        yield address
 
 
 async def _events(base: str, body: dict[str, object], path: str = "/v1/chat/completions") -> list[str]:
@@ -175,3 +184,38 @@ async def test_spans_are_posted_to_an_otlp_endpoint(tmp_path: Path) -> None:
     request = ExportTraceServiceRequest()
     request.ParseFromString(bodies[0])
     assert [span.name for span in request.resource_spans[0].scope_spans[0].spans] == ["llm_request"]
+
+
+async def test_a_fault_can_be_laid_on_from_outside(base: str) -> None:
+    """A stuck engine still says it is healthy, and answers again when the fault is over."""
+    async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
+        fault = {"kind": "stuck", "index": 0, "seconds": 0.6}
+        async with session.post(base + "/control/fault", json=fault) as response:
+            assert response.status == 200
+        began = asyncio.get_running_loop().time()
+        async with session.get(base + "/health") as response:
+            assert response.status == 200
+        async with session.post(base + COMPLETIONS, json={"prompt": "x", "max_tokens": 1}) as response:
+            assert response.status == 200
+        assert asyncio.get_running_loop().time() - began > 0.4
+        async with session.post(base + "/control/fault", json={"kind": "rust"}) as response:
+            assert response.status == 400
+
+
+async def test_in_a_split_fleet_every_port_is_the_proxy(tmp_path: Path) -> None:
+    """One prefill and one decode engine: the stream has all its tokens, and both engines finished a leg."""
+    async with serving(Topology(aggregated=0, prefill=1, decode=1), tmp_path / "sd.json") as address:
+        body = {"prompt": "x" * 400, "max_tokens": 5, "ignore_eos": True, "stream": True}
+        events = await _events(address, body, COMPLETIONS)
+        assert len(events) == 5 + 1
+        port = int(address.rsplit(":", 1)[1])
+        finished = []
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
+            for index in range(2):
+                async with session.get(f"http://127.0.0.1:{port + index}/metrics") as response:
+                    page = await response.text()
+                finished.append('finished_reason="length",model_name="llama8b"} 1.0' in page)
+                assert "vllm:nixl_post_time_seconds_count" in page
+    groups = json.loads((tmp_path / "sd.json").read_text())
+    assert finished == [True, True]
+    assert [group["labels"]["role"] for group in groups] == ["prefill", "decode"]
