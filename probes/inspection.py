@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from probes.marks import page_marks
+from probes.names import lmcache, versions, vllm
 from probes.page import BOOKS, System, SystemPage
 from probes.sample import PageWarning, Reading
 from probes.systems import TELLING, detect_system
@@ -54,12 +56,19 @@ def inspect_page(text: str) -> Inspection:
         warnings = (*warnings, PageWarning(reading.outcome, reading.detail))
     return Inspection(
         system,
-        None,
+        _version(text, READ_AS[system]),
         _count_samples(text),
         tuple(Engine(engine, model) for engine, model in engines),
         _signals(reading, READ_AS[system]),
         warnings,
     )
+
+
+def _version(text: str, system: System) -> str | None:
+    """What wrote the page, as far as its names tell (see names/versions.py for the form)."""
+    if system == "vllm":
+        return versions.guess_version(page_marks(text, vllm.PREFIXES, vllm.CONFIG_INFO), versions.VLLM)
+    return versions.guess_version(page_marks(text, lmcache.PREFIXES, ""), versions.LMCACHE)
 
 
 def _count_samples(text: str) -> int:

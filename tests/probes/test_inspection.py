@@ -69,7 +69,7 @@ def test_shape_and_values() -> None:
     assert signals["requests_running"] == 0
     assert signals["ttft_seconds_count"] == 196
     assert signals["requests_rejected_total"] is None
-    assert json.loads(json.dumps(document, allow_nan=False))["version"] is None
+    assert json.loads(json.dumps(document, allow_nan=False))["version"] == "0.24"
 
 
 def test_adds_engines_up_and_averages_ratios() -> None:
