@@ -38,7 +38,7 @@ class OpenAiApi:
             web.get("/metrics", self.metrics),
         ]
 
-    async def complete(self, request: web.Request) -> web.StreamResponse:  # noqa: PLR0911 - every refusal has its answer
+    async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer a completion, as a stream where it is asked for."""
         arrived_at_seconds = self._real_time.clock.now_seconds()
         replica = self._replica()
@@ -50,12 +50,11 @@ class OpenAiApi:
             return _error("The body is no JSON object", "BadRequestError", 400)
         prompt = prompt_of(body)
         problem = _problem(body, prompt, replica)
-        if problem is not None:
-            status = 404 if problem[1] == "NotFoundError" else 400
+        if problem is not None or prompt is None:
+            message, kind = problem or ("Either a prompt or messages are required.", "BadRequestError")
+            status = 404 if kind == "NotFoundError" else 400
             replica.http.count(request.path, status, 0.0, arrived_at_seconds)
-            return _error(*problem, status)
-        if prompt is None:
-            return _error("No prompt", "BadRequestError", 400)
+            return _error(message, kind, status)
         hashes = block_hashes(prompt, replica.engine.config.block_tokens, str(body.get("cache_salt") or ""))
         seed = hashes[-1] if hashes else sum(str(prompt).encode())
         is_chat = request.path.endswith("chat/completions")
@@ -136,7 +135,7 @@ class OpenAiApi:
             failure = error_body("EngineCore encountered an issue", "InternalServerError", 500)
             await response.write(b"data: " + json.dumps(failure).encode() + b"\n\n")
         elif options.get("include_usage"):
-            await response.write(answer.usage_chunk(sent))
+            await response.write(answer.usage_chunk(sent, call.sequence.cached_tokens))
         await response.write(b"data: [DONE]\n\n")
         await response.write_eof()
         return response
@@ -148,12 +147,12 @@ class OpenAiApi:
 
 
 def _problem(body: dict[str, Any], prompt: list[int] | str | None, replica: Replica) -> tuple[str, str] | None:
-    """Why a request cannot be served: message and error type; None when it can."""
+    """Why a request with a prompt cannot be served: message and error type; None when it can."""
     config = replica.engine.config
     if body.get("model") not in (None, "", config.model):
         return f"The model `{body['model']}` does not exist.", "NotFoundError"
     if prompt is None:
-        return "Either a prompt or messages are required.", "BadRequestError"
+        return None
     if body.get("priority") and not config.by_priority:
         return f"Got priority {body['priority']} but Priority scheduling is not enabled.", "BadRequestError"
     limit = _limit(body)

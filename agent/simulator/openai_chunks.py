@@ -34,9 +34,9 @@ class Answer:
         choice |= {"logprobs": None, "finish_reason": finish_reason, "stop_reason": None}
         return self._event([choice], index + 1 if usage else None)
 
-    def usage_chunk(self, tokens: int) -> bytes:
-        """The last chunk where the client asked for usage."""
-        return self._event([], tokens)
+    def usage_chunk(self, tokens: int, cached_tokens: int) -> bytes:
+        """The last chunk where usage is asked for; with cached tokens, as --enable-prompt-tokens-details does."""
+        return self._event([], tokens, cached_tokens)
 
     def body(self, tokens: int, finish_reason: str, cached_tokens: int) -> dict[str, Any]:
         """The whole answer at once."""
@@ -60,11 +60,13 @@ class Answer:
     def _frame(self) -> dict[str, Any]:
         return {"id": self.id, "created": self.created, "model": self.model}
 
-    def _event(self, choices: list[dict[str, Any]], tokens: int | None) -> bytes:
+    def _event(self, choices: list[dict[str, Any]], tokens: int | None, cached_tokens: int = 0) -> bytes:
         kind = "chat.completion.chunk" if self.is_chat else "text_completion"
         body = {**self._frame(), "object": kind, "choices": choices}
         if tokens is not None:
             body["usage"] = self.usage(tokens)
+            if cached_tokens:
+                body["usage"]["prompt_tokens_details"] = {"cached_tokens": cached_tokens}
         return b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"
 
 

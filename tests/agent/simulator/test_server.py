@@ -89,6 +89,18 @@ async def test_equal_prompts_have_equal_answers_and_the_second_is_cached(base: s
     assert [answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in answers] == [0, 992]
 
 
+async def test_a_stream_tells_how_much_of_its_prompt_was_cached(base: str) -> None:
+    """The second of two equal prompts of 1000 tokens: 62 whole blocks of 16, less none, are 992 tokens."""
+    body = {"prompt": "y" * 4000, "max_tokens": 2, "ignore_eos": True, "stream": True}
+    body["stream_options"] = {"include_usage": True}
+    usages = []
+    for _ in range(2):
+        events = await _events(base, body, COMPLETIONS)
+        usages.append(json.loads(events[-2])["usage"])
+    assert "prompt_tokens_details" not in usages[0]
+    assert usages[1]["prompt_tokens_details"] == {"cached_tokens": 992}
+
+
 @pytest.mark.parametrize(
     ("body", "status", "kind"),
     [
