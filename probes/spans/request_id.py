@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-from probes.canary.chat import REQUEST_ID_PREFIX
-
+CANARY_PREFIX: Final = "slo-canary-"  # what probes/canary sends; a test holds both together
 # vLLM 0.32 puts the route before the client's X-Request-Id, and on /v1/completions the prompt's index behind it.
 _COMPLETION: Final = re.compile(r"cmpl-(.+)-\d+", re.DOTALL)
 _ROUTES: Final = ("chatcmpl-", "generate-tokens-")
@@ -22,4 +21,4 @@ def client_request_id(request_id: str) -> str:
 
 def is_canary(client_id: str) -> bool:
     """Whether one of our canaries sent it: those are no users, and their results are counted where they were sent."""
-    return client_id.startswith(REQUEST_ID_PREFIX)
+    return client_id.startswith(CANARY_PREFIX)

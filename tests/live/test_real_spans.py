@@ -21,7 +21,11 @@ from live_http import get_text
 from live_parts import VLLM_SCRIPT, free_port, vllm_folder
 from live_process import Server, until
 
+from probes.canary.process import CanaryProcess
+from probes.canary.task import ProbeTask
+from probes.clock import SystemClock
 from probes.page import SystemPage
+from probes.sample import ProbeResult
 from probes.spans.coverage import coverage
 from probes.spans.receiver import SpanReceiver
 from probes.spans.result import SpanResult
@@ -32,8 +36,9 @@ START_SECONDS = 420.0
 BENCH_SECONDS = 600.0
 WAIT_SECONDS = 60.0
 REQUESTS = 80
-LOAD = ["--num-prompts", str(REQUESTS), "--request-rate", "3", "--seed", "7"]
-LOAD += ["--random-input-len", "3000", "--random-output-len", "32", "--random-range-ratio", "0.9"]
+WARM_UP = 8  # what is compiled at a first request is no threshold
+LOAD = ["--max-concurrency", "2", "--seed", "7"]  # more, and a small machine measures its own scheduler
+LOAD += ["--random-input-len", "600", "--random-output-len", "60", "--random-range-ratio", "0.9"]
 
 
 class Listening:
@@ -86,11 +91,13 @@ class Run:
     thresholds: tuple[float, float]
     finished: float
     others: dict[str, int]
+    canary: ProbeResult
+    canary_span: SpanResult
 
 
 @pytest.fixture(scope="module", params=["grpc", "http/protobuf"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """A vLLM that traces to us over this protocol, a first run for the thresholds, and the run that is judged."""
+    """A vLLM that traces to us over this protocol, warmed; a run for the thresholds, and the run that is judged."""
     installed, folder = vllm_folder(), tmp_path_factory.mktemp("spans")
     listening, port = Listening(), free_port()
     is_grpc = request.param == "grpc"
@@ -107,30 +114,39 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     try:
         url = f"http://127.0.0.1:{port}"
         vllm.until("vLLM answers /health", START_SECONDS, lambda: get_text(f"{url}/health") == "")
-        first = bench(installed, folder, port, "first-")
+        bench(installed, folder, port, "warm-", WARM_UP)
+        first = bench(installed, folder, port, "first-", REQUESTS)
         before = joined(first, "first-", listening.spans)
         thresholds = (median(one.client_ttft for one in before), median(one.client_tpot for one in before))
         finished_before = finished(url)
         goodput = [f"{name}:{seconds * 1e3!r}" for name, seconds in zip(("ttft", "tpot"), thresholds, strict=True)]
-        second = bench(installed, folder, port, "judged-", "--goodput", *goodput)
+        second = bench(installed, folder, port, "judged-", REQUESTS, "--goodput", *goodput)
         requests = joined(second, "judged-", listening.spans)
         done = finished(url) - finished_before
         others = dict(listening.receiver.counts.others)
-        yield Run(request.param, second, requests, thresholds, done, others)
+        canary = asyncio.run(one_canary(url))
+        canary_span = until("its span has come", WAIT_SECONDS, lambda: canary_in(listening.spans, canary.request_id))
+        yield Run(request.param, second, requests, thresholds, done, others, canary, canary_span)
     finally:
         vllm.stop()
         listening.stop()
 
 
-def bench(installed: Path, folder: Path, port: int, prefix: str, *more: str) -> dict[str, Any]:
+def bench(installed: Path, folder: Path, port: int, prefix: str, count: int, *more: str) -> dict[str, Any]:
     """One `vllm bench serve`, and nothing before it; its detailed result."""
     result = folder / f"{prefix}bench.json"
     command = ["bash", VLLM_SCRIPT, "bench", installed, str(port), "--ready-check-timeout-sec", "0", "--disable-tqdm"]
     command += ["--save-result", "--save-detailed", "--result-filename", result, "--request-id-prefix", prefix]
-    ended = subprocess.run([*command, *LOAD, *more], capture_output=True, text=True, timeout=BENCH_SECONDS, check=False)
+    ended = subprocess.run(
+        [*command, "--num-prompts", str(count), *LOAD, *more],
+        capture_output=True,
+        text=True,
+        timeout=BENCH_SECONDS,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     answer: dict[str, Any] = json.loads(result.read_text())
-    assert (answer["completed"], answer["failed"]) == (REQUESTS, 0)
+    assert (answer["completed"], answer["failed"]) == (count, 0)
     return answer
 
 
@@ -149,6 +165,20 @@ def joined(result: dict[str, Any], prefix: str, spans: Sequence[SpanResult]) -> 
         span = by_id[f"{prefix}{number}"]
         requests.append(Request(number, span, ttft, tpot, result["input_lens"][number], tokens))
     return requests
+
+
+async def one_canary(url: str) -> ProbeResult:
+    """One of the agent's own, as the agent sends it."""
+    process = CanaryProcess(SystemClock())
+    await process.start()
+    try:
+        return await process.probe(ProbeTask("engine", url))
+    finally:
+        await process.stop()
+
+
+def canary_in(spans: Sequence[SpanResult], request_id: str) -> SpanResult | None:
+    return next((one for one in list(spans) if one.client_request_id == request_id), None)
 
 
 def finished(url: str) -> float:
@@ -173,6 +203,17 @@ def test_coverage_is_full(run: Run) -> None:
     share = coverage(len(run.requests), run.finished)
     tell(f"spans over {run.protocol}: coverage {share}, start-up spans {sum(run.others.values())}")
     assert share == 1.0
+
+
+def test_our_own_canary_is_known(run: Run) -> None:
+    """By the id it sent, over the chat route, and as the same answer on both sides; no user is taken for one."""
+    canary, its_span = run.canary, run.canary_span
+    assert (canary.outcome, its_span.outcome, its_span.is_canary) == ("ok", "ok", True)
+    assert (its_span.prompt_tokens, its_span.output_tokens) == (canary.prompt_tokens, canary.output_tokens)
+    assert canary.ttft_seconds is not None
+    assert its_span.ttft_seconds is not None
+    assert its_span.ttft_seconds < canary.ttft_seconds
+    assert not any(r.span.is_canary for r in run.requests)
 
 
 def test_our_rule_is_the_benchs(run: Run) -> None:

@@ -1,6 +1,8 @@
 """What is read of an export: each request exactly, and nothing that cannot be true."""
 
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,10 @@ from span_bodies import START_SECONDS, captured, export, named_span, span
 
 from probes.spans.decode import Decoded, decode_export
 from probes.spans.limits import SpanLimits
+from probes.spans.request_id import CANARY_PREFIX
 from probes.spans.result import SpanResult, read_span, span_body
+
+CANARIES = Path(__file__).parents[3] / "probes" / "canary"
 
 # The captured run, read by eye from the attributes: TTFT, decode time (32 tokens each) and prompt of requests 0 to 11.
 CAPTURED_MS_TOKENS = (
@@ -200,6 +205,11 @@ def test_finds_the_clients_id(request_id: str, client: str) -> None:
 )
 def test_knows_our_canaries_by_their_id(request_id: str, *, is_canary: bool) -> None:
     assert only(gen_ai__request__id=request_id).is_canary is is_canary
+
+
+def test_the_canaries_prefix_is_the_one_they_send() -> None:
+    sent = re.findall(r'REQUEST_ID_PREFIX: Final = "(.+)"', "".join(file.read_text() for file in CANARIES.glob("*.py")))
+    assert sent == [CANARY_PREFIX]
 
 
 def test_the_resource_says_who_served() -> None:
