@@ -9,14 +9,14 @@ import contextlib
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
 from pydantic import ValidationError
 
-from agent.config import Config, Server
+from agent.config import Alertmanager, Config, Server
 from agent.config_file import parse_config
 from agent.errors import UsageError
 from agent.model import Effects, Recommendation
@@ -42,31 +42,45 @@ class Stage:
         """Where the simulator names the replicas that take requests."""
         return self.folder / "targets.json"
 
-    def config(self, listen: str) -> Config:
-        """The demo's config, with the addresses of this stage."""
+    def config(self, listen: str, alertmanagers: Sequence[str] = ()) -> Config:
+        """The demo's config, with the addresses of this stage. Raises UsageError for an address that is none."""
         config = parse_config(FILE.read_text(encoding="utf-8"), FILE.name)
         discovery = [source.model_copy(update={"path": self.folder / source.path}) for source in config.discovery]
         try:
             server = Server(listen=listen)
         except ValidationError:
             raise UsageError(f"--listen is {listen!r}", "Write HOST:PORT, such as 127.0.0.1:9470.") from None
-        return config.model_copy(update={"discovery": discovery, "server": server})
+        try:
+            alertmanager = Alertmanager(urls=list(alertmanagers))
+        except ValidationError:
+            what = "--alertmanager is no address, or holds a password"
+            raise UsageError(what, "Write an address such as http://127.0.0.1:9093.") from None
+        return config.model_copy(update={"discovery": discovery, "server": server, "alertmanager": alertmanager})
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSimulator:
+    """The simulator's address, and a task that ends when its process does."""
+
+    address: str
+    death: asyncio.Task[int]
 
 
 @contextlib.asynccontextmanager
-async def simulator(stage: Stage) -> AsyncIterator[str]:
-    """The simulator's process for as long as the context lasts; gives its address. Raises UsageError if it dies."""
+async def simulator(stage: Stage) -> AsyncIterator[RunningSimulator]:
+    """The simulator's process for as long as the context lasts. Raises UsageError if it does not come up."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "agent.cli", "simulate", "--serve", "--scenario", "demo", "--service", "chat",
         "--port", str(stage.engine_port), "--speed", repr(stage.speed), "--epoch", repr(stage.clock.epoch_seconds),
         "--file-sd", str(stage.targets_file),
         stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    address = f"http://127.0.0.1:{stage.engine_port}"
+    death = asyncio.create_task(process.wait())
     try:
         await _until_serving(stage, process)
-        yield address
+        yield RunningSimulator(f"http://127.0.0.1:{stage.engine_port}", death)
     finally:
+        death.cancel()
         if process.returncode is None:
             process.terminate()
             with contextlib.suppress(TimeoutError):

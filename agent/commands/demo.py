@@ -21,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speed", type=float, default=20.0, help="seconds of the story per real second; default: 20")
     parser.add_argument("--listen", default="127.0.0.1:9470", metavar="HOST:PORT", help="default: %(default)s")
     parser.add_argument("--engine-port", type=int, help="first port of the simulated engines; default: free ones")
+    parser.add_argument(
+        "--alertmanager", action="append", default=[], metavar="URL", help="page a real Alertmanager, too; repeatable"
+    )
     parser.add_argument("--record", type=Path, metavar="F.jsonl.gz", help="keep a recording of what the agent reads")
     parser.add_argument("--exit", action="store_true", help="end when the story is over, instead of staying up")
     add_log_level(parser)
@@ -40,10 +43,11 @@ def run(options: argparse.Namespace) -> int:
 async def _play(options: argparse.Namespace, folder: Path, recorder: RecordingWriter | None) -> None:
     clock = ScaledClock(options.speed, time.time())
     stage = Stage(folder, options.engine_port or free_port(ENGINE_PORTS), options.speed, clock)
-    config = stage.config(options.listen)
+    config = stage.config(options.listen, options.alertmanager)
     stop = stop_event()
     _say(f"slo-agent demo: two simulated vLLM replicas, one story, time runs {options.speed:g}x.")
-    async with simulator(stage) as address:
+    async with simulator(stage) as engines:
+        address = engines.address
         story = Story(address, clock, _say, clock.now_seconds())
         note = f"Demo: simulated engines, time runs {options.speed:g}x."
         extras = Extras(recorder=recorder, note=note, on_effects=(story.hear,))
@@ -56,7 +60,9 @@ async def _play(options: argparse.Namespace, folder: Path, recorder: RecordingWr
             _say("In brackets the story's minutes. Ctrl-C stops everything.\n")
             over = asyncio.create_task(story.ended.wait())
             stopped = asyncio.create_task(stop.wait())
-            await asyncio.wait({over, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({over, stopped, engines.death}, return_when=asyncio.FIRST_COMPLETED)
+            if engines.death.done():
+                raise UsageError("the simulator ended in the middle of the story", "Start the demo again.")
             if not stop.is_set():
                 _say("\nThe story is over: every alert is resolved." + ("" if options.exit else " The agent goes on."))
                 if options.exit:  # a recording shall hold a reading after the last alert's end, for its replay

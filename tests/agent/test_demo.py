@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import socket
 import time
 from pathlib import Path
@@ -69,12 +71,28 @@ def test_free_ports_are_free() -> None:
 async def test_the_simulator_answers_and_leaves_no_process(tmp_path: Path) -> None:
     children = child_pids()
     playing = stage(tmp_path)
-    async with simulator(playing) as address, aiohttp.ClientSession() as session:
-        async with session.get(address + "/metrics") as answer:
+    async with simulator(playing) as engines, aiohttp.ClientSession() as session:
+        async with session.get(engines.address + "/metrics") as answer:
             assert "vllm:generation_tokens_total" in await answer.text()
+        assert not engines.death.done()
         assert json.loads((tmp_path / "targets.json").read_text())
         assert child_pids() - children
     await until(lambda: child_pids() == children, "its process was gone")
+
+
+async def test_a_simulator_that_dies_is_noticed(tmp_path: Path) -> None:
+    children = child_pids()
+    async with simulator(stage(tmp_path)) as engines:
+        for pid in child_pids() - children:
+            os.kill(pid, signal.SIGKILL)
+        assert await asyncio.wait_for(asyncio.shield(engines.death), 20) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("url", ["nowhere", "ftp://host", "http://user:secret@host:9093"])
+def test_an_alertmanager_that_is_none_is_told(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UsageError, match="Write an address such as") as told:
+        stage(tmp_path).config("127.0.0.1:1234", [url])
+    assert "secret" not in str(told.value)
 
 
 async def test_a_simulator_that_cannot_start_is_told(tmp_path: Path) -> None:
