@@ -58,7 +58,7 @@ class PageParser(Generic[Meaning]):
     def parse(self, text: str) -> PageValues[Meaning]:
         """All numbers of the page. Malformed lines are counted, not raised. An empty page gives no values."""
         page: PageValues[Meaning] = PageValues()
-        if self._is_full():
+        if self.is_full:
             self._known.clear()
             self._known_bytes = 0
         known, values = self._known, page.values
@@ -75,7 +75,9 @@ class PageParser(Generic[Meaning]):
                 self._keep(page, values, meaning, tail)  # type: ignore[arg-type]  # self is the mark of "not known"
         return page
 
-    def _is_full(self) -> bool:
+    @property
+    def is_full(self) -> bool:
+        """No further series can be remembered; the next page starts a new memory."""
         return len(self._known) >= self._max_series or self._known_bytes >= MAX_KNOWN_BYTES
 
     def _keep(self, page: PageValues[Meaning], values: dict[Meaning, float], meaning: Meaning, text: str) -> None:
@@ -114,7 +116,7 @@ class PageParser(Generic[Meaning]):
             return
         if head in self._known:
             meaning = self._known[head]
-        elif self._is_full():
+        elif self.is_full:
             page.dropped_series += 1
             return
         else:

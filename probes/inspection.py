@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from probes.marks import page_marks
-from probes.names import lmcache, versions, vllm
+from probes.names import lmcache, lmcache_inprocess, versions, vllm
 from probes.page import BOOKS, System, SystemPage
 from probes.sample import PageWarning, Reading
 from probes.systems import TELLING, detect_system
 
 READ_AS: Mapping[str, System] = {"vllm": "vllm", "dynamo_worker": "vllm", "lmcache": "lmcache"}
+FAILED = ("error", "abort")  # finish reasons of requests that were not answered
 MEAN_SIGNALS = ("kv_usage_ratio", "cache_usage_ratio")  # averaged over engines; everything else adds up
 
 
@@ -54,12 +55,18 @@ def inspect_page(text: str) -> Inspection:
     warnings = reading.warnings
     if reading.outcome != "ok":
         warnings = (*warnings, PageWarning(reading.outcome, reading.detail))
+    signals = _signals(reading, READ_AS[system])
+    poisoned = _poisoned(reading, READ_AS[system])
+    if poisoned:
+        signals |= {f"{signal}_sum": None for signal in poisoned}
+        words = f"requests failed, for which vLLM observes times that never were: no mean of {', '.join(poisoned)}"
+        warnings = (*warnings, PageWarning("poisoned_sums", words))
     return Inspection(
         system,
         _version(text, READ_AS[system]),
         _count_samples(text),
         tuple(Engine(engine, model) for engine, model in engines),
-        _signals(reading, READ_AS[system]),
+        signals,
         warnings,
     )
 
@@ -68,7 +75,9 @@ def _version(text: str, system: System) -> str | None:
     """What wrote the page, as far as its names tell (see names/versions.py for the form)."""
     if system == "vllm":
         return versions.guess_version(page_marks(text, vllm.PREFIXES, vllm.CONFIG_INFO), versions.VLLM)
-    return versions.guess_version(page_marks(text, lmcache.PREFIXES, ""), versions.LMCACHE)
+    return versions.guess_version(
+        page_marks(text, (*lmcache.PREFIXES, *lmcache_inprocess.PREFIXES), ""), versions.LMCACHE
+    )
 
 
 def _count_samples(text: str) -> int:
@@ -88,8 +97,15 @@ def _signals(reading: Reading, system: System) -> dict[str, float | None]:
     signals: dict[str, float | None] = {
         name: sum(found) / (len(found) if name in MEAN_SIGNALS else 1) for name, found in values.items()
     }
-    for row in BOOKS[system].names:
+    for row in BOOKS[system].families[0].names:
         name = f"{row.signal}_count" if row.kind == "histogram" else row.signal
         if name not in signals and not any(known.startswith(row.signal + "{") for known in signals):
             signals[name] = None
     return dict(sorted(signals.items()))
+
+
+def _poisoned(reading: Reading, system: System) -> list[str]:
+    """Phase histograms whose sum means nothing: vLLM observed times that never were, for requests that failed."""
+    failed = sum(s.value for s in reading.samples if s.signal == "requests_finished_total" and s.label in FAILED)
+    rows = [row.signal for family in BOOKS[system].families for row in family.names if row.is_phase]
+    return [row for row in rows if failed and any(h.signal == row for h in reading.histograms)]

@@ -8,7 +8,7 @@ TELLING: Final = (
     ("vllm_router", ("vllm_router_",)),
     ("dynamo_frontend", ("dynamo_frontend_",)),
     ("dynamo_worker", ("dynamo_component_", "dynamo_work_handler_")),
-    ("vllm", ("vllm:", "ray_vllm:", "kserve_vllm:", "vllm_")),
+    ("vllm", ("vllm:", "ray_vllm:", "ray_vllm_", "kserve_vllm:", "vllm_")),
     ("lmcache", ("lmcache_mp_", "lmcache:")),
     ("mooncake", ("master_", "mooncake_")),
     ("llm_d_epp", ("llm_d_", "inference_objective_", "inference_extension_", "inference_model_")),

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 
-from probes.names import lmcache, vllm
+from probes.names import lmcache, lmcache_inprocess, vllm
 from probes.names.table import Name
 from probes.nvml import SIGNALS as GPU_SIGNALS
 
@@ -60,9 +60,12 @@ def signals_document() -> str:
     """The whole page, ending in a newline."""
     vllm_rows = "\n".join(_table("vLLM", "vllm", vllm.PREFIXES, vllm.NAMES))
     lmcache_rows = "\n".join(_table("LMCache, multiprocess server", "lmcache", lmcache.PREFIXES, lmcache.NAMES))
+    inside = "\n".join(
+        _table("LMCache in vLLM's process", "lmcache or vllm", lmcache_inprocess.PREFIXES, lmcache_inprocess.NAMES)
+    )
     capacity = f"\n\n`kv_capacity_tokens` stands in the labels of `{vllm.CONFIG_INFO}`.\n\n"
     gpus = "\n".join(f"| `{signal}` | {kind} | `{key}` |" for key, (signal, kind, _) in GPU_SIGNALS.items())
-    return f"{HEAD}\n{vllm_rows}{capacity}{lmcache_rows}\n{GPU}{gpus}\n{OUTCOMES}"
+    return f"{HEAD}\n{vllm_rows}{capacity}{lmcache_rows}\n\n{inside}\n{GPU}{gpus}\n{OUTCOMES}"
 
 
 def _table(title: str, source: str, prefixes: Sequence[str], names: Sequence[Name]) -> Iterator[str]:

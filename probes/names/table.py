@@ -10,6 +10,10 @@ class Name:
 
     `names` are the exposed names without prefix, the best first: where a page has several, the first counts and the
     others are not added to it. `label` is the page's label that becomes the sample's one further label.
+
+    `over` says how series that differ in labels we do not keep (worker, tenant, memory kind) become one: "sum", or
+    "max" where each repeats the same events; "" where a second such series would be a mistake of the page. `scale`
+    brings the page's unit to ours. `is_phase` marks times that vLLM observes wrongly for requests that failed.
     """
 
     signal: str
@@ -19,3 +23,6 @@ class Name:
     meaning: str
     trap: str = ""
     label: str = ""
+    over: Literal["", "sum", "max"] = ""
+    scale: float = 1.0
+    is_phase: bool = False

@@ -1,13 +1,16 @@
-"""vLLM: our signals and its metric names (0.24 and 0.32; older names where they mean the same).
+"""vLLM: our signals and its metric names (V0 0.6 to V1 0.32; older names where they mean the same).
 
 Source: pages captured from vLLM 0.24 and 0.32 and the code of 0.32 (v1/metrics/loggers.py); renames from its change
 requests #18354, #24110 and #29330.
 """
 
 from probes.names.table import Name
+from probes.names.vllm_kv import KV_TRANSFER
 
-PREFIXES = ("vllm:", "ray_vllm:", "kserve_vllm:", "vllm_")
+PREFIXES = ("vllm:", "ray_vllm:", "ray_vllm_", "kserve_vllm:", "vllm_")
+RAY_PREFIX = "ray_"  # Ray writes counters under two names, with and without _total
 ENGINE_LABEL = "engine"  # the data-parallel rank
+REPLICA_LABELS = ("ReplicaId", "WorkerId")  # Ray: one page for all replicas of a node; the first that is there
 MODEL_LABEL = "model_name"  # the first served name; aliases and LoRA adapters are not told apart
 
 NAMES = (
@@ -43,6 +46,15 @@ NAMES = (
         ("prompt_tokens_by_source_total",),
         "tokens",
         "Prompt tokens by source: local_compute, local_cache_hit, external_kv_transfer.",
+        label="source",
+    ),
+    Name(
+        "prompt_tokens_cached_by_source_total",
+        "counter",
+        ("prompt_tokens_cached_by_source_total",),
+        "tokens",
+        "Cached prompt tokens by tier: device, host, disk, p2p, external_unspecified.",
+        "LMCache and Mooncake count as external_unspecified.",
         label="source",
     ),
     Name(
@@ -132,7 +144,17 @@ NAMES = (
         ("request_queue_time_seconds",),
         "seconds",
         "Queued to first scheduled.",
-        "Poisoned by requests that fail while waiting.",
+        "Poisoned by requests that fail while waiting: no mean beside such requests.",
+        is_phase=True,
+    ),
+    Name(
+        "prefill_seconds",
+        "histogram",
+        ("request_prefill_time_seconds",),
+        "seconds",
+        "First scheduled to first token.",
+        "Poisoned by failed requests: no mean beside such requests.",
+        is_phase=True,
     ),
     Name(
         "step_tokens",
@@ -142,6 +164,55 @@ NAMES = (
         "Tokens per engine step; its count is the number of steps.",
         "A histogram despite its name.",
     ),
+    Name(
+        "engine_sleep_state",
+        "gauge",
+        ("engine_sleep_state",),
+        "state",
+        "1 for the state the engine is in: awake, weights_offloaded or discard_all.",
+        "An engine that sleeps answers /health and serves nobody.",
+        label="sleep_state",
+    ),
+    Name(
+        "requests_kv_fetch_by_stage",
+        "gauge",
+        ("num_requests_kv_fetch_by_stage",),
+        "requests",
+        "Requests that wait for KV from elsewhere, by stage.",
+        "There on instances that can take KV (kv_consumer, kv_both): a hint of the role, no proof.",
+        label="stage",
+    ),
+    Name(
+        "requests_corrupted_total",
+        "counter",
+        ("corrupted_requests_total",),
+        "requests",
+        "Requests with NaN in their logits.",
+        "Only with VLLM_COMPUTE_NANS_IN_LOGITS=1.",
+    ),
+    Name(
+        "spec_decode_drafts_total",
+        "counter",
+        ("spec_decode_num_drafts_total",),
+        "drafts",
+        "Drafts of speculative decoding.",
+        "With drafts one ITL observation covers several tokens: use TPOT.",
+    ),
+    Name(
+        "spec_decode_draft_tokens_total",
+        "counter",
+        ("spec_decode_num_draft_tokens_total",),
+        "tokens",
+        "Tokens drafted.",
+    ),
+    Name(
+        "spec_decode_accepted_tokens_total",
+        "counter",
+        ("spec_decode_num_accepted_tokens_total",),
+        "tokens",
+        "Drafted tokens that were accepted; a step gives 1 + accepted / drafts tokens.",
+    ),
+    *KV_TRANSFER,
 )
 
 CONFIG_INFO = "cache_config_info"  # labels num_gpu_blocks x block_size, or kv_cache_size_tokens: the KV capacity

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from page_files import SHARED, fixture
 
-from probes.names import lmcache, vllm
+from probes.names import lmcache, lmcache_inprocess, vllm
 from probes.names.document import signals_document
 from probes.names.table import Name
 
@@ -16,8 +16,26 @@ NOT_ON_OUR_PAGES = {
     "gpu_cache_usage_perc": "vLLM V0; on the 0.6 page of the collection",
     "time_per_output_token_seconds": "vLLM V0; on the 0.6 page of the collection",
     "lookup_hit_total": "LMCache before 0.5.6, of which we have no page",
+    "corrupted_requests_total": "only with VLLM_COMPUTE_NANS_IN_LOGITS=1; in the code since 0.11",
+    "l2_usage_bytes": "only with a second tier; in the code of 0.5.6",
+    "l2_prefetch_failure_chunks_total": "only after such a failure; in the code of 0.5.6",
+    **dict.fromkeys(
+        [f"spec_decode_num_{what}_total" for what in ("drafts", "draft_tokens", "accepted_tokens")],
+        "only with speculative decoding; in the code since 0.9",
+    ),
+    **dict.fromkeys(
+        [
+            *(f"kv_offload_{what}_total" for what in ("load_bytes", "load_time", "store_bytes", "store_time")),
+            *("kv_offload_total_bytes_total", "kv_offload_allocation_failure_total"),
+            *("kv_offload_tiering_chunk_queries_total", "kv_offload_tiering_chunk_hits_total"),
+        ],
+        "only with vLLM's own offloading; in the code of 0.32",
+    ),
 }
-FIXTURES = ("vllm_0.32_cpu", "vllm_0.24_h200_after_sweep", "lmcache_mp_with_vllm")
+FIXTURES = (
+    *("vllm_0.32_cpu", "vllm_0.24_h200_after_sweep", "vllm_0.24_pd_decode", "vllm_0.32_with_lmcache"),
+    "lmcache_mp_with_vllm",
+)
 ROWS = [
     pytest.param(prefix, row, id=f"{prefix}{row.signal}")
     for prefix, rows in (("vllm:", vllm.NAMES), ("lmcache_mp_", lmcache.NAMES))
@@ -53,7 +71,7 @@ def test_the_v0_page_shows_the_old_names() -> None:
     assert "vllm:time_per_output_token_seconds_bucket{" in text
 
 
-@pytest.mark.parametrize("rows", [vllm.NAMES, lmcache.NAMES], ids=["vllm", "lmcache"])
+@pytest.mark.parametrize("rows", [vllm.NAMES, lmcache.NAMES, lmcache_inprocess.NAMES], ids=["vllm", "mp", "inprocess"])
 def test_a_signal_has_one_row_and_a_name_one_signal(rows: tuple[Name, ...]) -> None:
     signals, names = [row.signal for row in rows], [name for row in rows for name in row.names]
     assert len(set(signals)) == len(signals)
@@ -64,7 +82,7 @@ def test_a_signal_has_one_row_and_a_name_one_signal(rows: tuple[Name, ...]) -> N
 def test_a_signal_carries_its_unit(prefix: str, row: Name) -> None:
     """Counters end in _total, times and sizes name their unit; requests are counted by what they are called."""
     assert (row.kind == "counter") == row.signal.endswith("_total")
-    assert row.unit in row.signal or row.unit in ("events", "ratio", "requests", "chunks")
+    assert row.unit in row.signal or row.unit in ("events", "ratio", "requests", "chunks", "keys")
     assert row.meaning.endswith(".")
 
 
@@ -84,5 +102,17 @@ def test_the_document_is_the_one_generated_from_the_tables() -> None:
 
 
 def test_the_document_names_every_signal() -> None:
-    rows = [*vllm.NAMES, *lmcache.NAMES]
+    rows = [*vllm.NAMES, *lmcache.NAMES, *lmcache_inprocess.NAMES]
     assert [row.signal for row in rows if f"| `{row.signal}` |" not in signals_document()] == []
+
+
+def test_never_a_gauge_that_lies_when_idle() -> None:
+    """LMCache#1260: in one process retrieve_hit_rate reads 1 and lookup_hit_rate 0 when nothing happens."""
+    names = {name for row in lmcache_inprocess.NAMES for name in row.names}
+    assert not {name for name in names if "hit_rate" in name}
+
+
+def test_what_is_milliseconds_on_the_page_is_seconds_with_us() -> None:
+    """remote_time_to_*: the in-process family's only milliseconds (observability.py of 0.5.6)."""
+    scaled = {name: row.scale for row in lmcache_inprocess.NAMES for name in row.names if row.scale != 1}
+    assert scaled == {"remote_time_to_get": 0.001, "remote_time_to_put": 0.001}
