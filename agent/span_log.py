@@ -1,0 +1,170 @@
+"""What request spans told: exact figures of single requests, by target and time, for an hour.
+
+Spans are kept as sketches and counts per ten seconds, so that memory is bounded whatever the traffic is. Our own
+canaries are left out of users' figures and count in the coverage alone.
+"""
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from agent.canary_log import EDGES
+from agent.model import Figure, Latency
+from agent.stats.goodput import GoodputTarget
+from agent.stats.interval import rank_interval, share_interval
+from agent.view import LatencyTotal
+from probes.sample import HistogramSample
+from probes.spans.coverage import coverage
+from probes.spans.result import SpanResult
+from probes.spans.sketch import LatencySketch
+
+SLOT_SECONDS = 10.0
+KEEP_SECONDS = 3_700.0
+SIGNALS = ("ttft_seconds", "tpot_seconds", "e2e_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSignals:
+    """Figures of users' requests over one window, exact to the sketch's 0.5 %. None without spans.
+
+    `requests` counts them; `goodput_ratio` is the share that kept TTFT and TPOT together; `coverage_ratio` is the
+    part of the finished requests (canaries included) whose span arrived.
+    """
+
+    requests: int
+    ttft_seconds: Latency | None
+    tpot_seconds: Latency | None
+    e2e_seconds: Latency | None
+    goodput_ratio: Figure | None
+    coverage_ratio: float | None
+
+
+@dataclass(slots=True)
+class _Slot:
+    number: int
+    sketches: dict[str, LatencySketch] = field(default_factory=lambda: defaultdict(LatencySketch))
+    spans: int = 0
+    requests: int = 0
+    good: int = 0
+    bad: int = 0
+
+
+class SpanLog:
+    """Spans of the last hour. `goodput` is what a good request keeps; a change of it holds for later spans."""
+
+    def __init__(self, goodput: GoodputTarget) -> None:
+        self.goodput = goodput
+        self._slots: dict[str, deque[_Slot]] = defaultdict(deque)
+        self._totals: dict[tuple[str, str, str], list[float]] = {}
+
+    def take(self, spans: Iterable[SpanResult], targets: Sequence[str], now_seconds: float) -> None:
+        """Keep finished requests. A span that names no target belongs to the only one there is, else to "unknown"."""
+        lone = targets[0] if len(targets) == 1 else "unknown"
+        for span in spans:
+            name = span.target if span.target in targets else span.pod if span.pod in targets else lone
+            ended = span.end_at_seconds if span.end_at_seconds is not None else now_seconds
+            self._count(self._slot(name, min(ended, now_seconds), now_seconds), name, span)
+
+    def signals(
+        self, start_seconds: float, end_seconds: float, targets: Iterable[str], finished: float | None
+    ) -> SpanSignals | None:
+        """Figures over the slots inside the window, at most one slot short of it; None where no span came at all.
+
+        `finished` are the requests that the engines' counters say have ended in it; None: coverage is unknown.
+        """
+        slots = [
+            slot
+            for name in targets
+            for slot in self._slots.get(name, ())
+            if start_seconds <= slot.number * SLOT_SECONDS < end_seconds
+        ]
+        if not slots:
+            return None
+        judged = sum(slot.good + slot.bad for slot in slots)
+        requests, good = sum(slot.requests for slot in slots), sum(slot.good for slot in slots)
+        ttft, tpot, e2e = (_latency(_merged(slot.sketches[signal] for slot in slots)) for signal in SIGNALS)
+        arrived = coverage(sum(slot.spans for slot in slots), finished)
+        return SpanSignals(requests, ttft, tpot, e2e, _goodput(good, judged, requests), arrived)
+
+    def totals(self) -> list[LatencyTotal]:
+        """One histogram per target, model and latency since the start."""
+        return [
+            LatencyTotal(target, "span", HistogramSample(signal, "", model, EDGES[signal], counts, total))
+            for (target, model, signal), (total, *buckets) in self._totals.items()
+            for counts in [tuple(accumulate(buckets))]
+        ]
+
+    def _slot(self, name: str, at_seconds: float, now_seconds: float) -> _Slot:
+        """The slot of a moment; a moment older than the newest slot but one goes into that one's neighbour."""
+        slots, number = self._slots[name], math.floor(at_seconds / SLOT_SECONDS)
+        while slots and slots[0].number * SLOT_SECONDS < now_seconds - KEEP_SECONDS:
+            slots.popleft()
+        for slot in reversed(slots):
+            if slot.number <= number:
+                if slot.number == number:
+                    return slot
+                break
+        slots.append(_Slot(number))
+        self._slots[name] = deque(sorted(slots, key=lambda slot: slot.number))
+        return next(slot for slot in self._slots[name] if slot.number == number)
+
+    def _count(self, slot: _Slot, name: str, span: SpanResult) -> None:
+        slot.spans += 1
+        if span.is_canary:
+            return
+        slot.requests += 1
+        verdict = span.keeps(self.goodput.ttft_seconds, self.goodput.tpot_seconds)
+        slot.good += verdict is True
+        slot.bad += verdict is False
+        if not span.is_ok:
+            return
+        for signal in SIGNALS:
+            seconds = getattr(span, signal)
+            if seconds is not None:
+                slot.sketches[signal].add(seconds)
+                self._observe((name, span.model, signal), seconds)
+
+    def _observe(self, place: tuple[str, str, str], seconds: float) -> None:
+        edges = EDGES[place[2]]
+        row = self._totals.setdefault(place, [0.0] * (len(edges) + 1))
+        row[0] += seconds
+        row[1 + next(index for index, edge in enumerate(edges) if seconds <= edge)] += 1
+
+
+def _merged(sketches: Iterable[LatencySketch]) -> LatencySketch:
+    whole = LatencySketch()
+    for sketch in sketches:
+        if sketch.count:
+            whole.merge(sketch)
+    return whole
+
+
+def _latency(sketch: LatencySketch) -> Latency | None:
+    if not sketch.count:
+        return None
+    p50, p90, p95, p99 = (_percentile(sketch, quantile) for quantile in (0.50, 0.90, 0.95, 0.99))
+    return Latency(p50, p90, p95, p99, sketch.mean_seconds, sketch.count)
+
+
+def _percentile(sketch: LatencySketch, quantile: float) -> Figure | None:
+    bounds = sketch.bounds(quantile)
+    if bounds is None:
+        return None
+    low, high = bounds
+    ranks = rank_interval(quantile, sketch.count)
+    ci_low, ci_high = (
+        None if rank is None else sketch.bounds(min(1.0, rank / max(1, sketch.count - 1))) for rank in ranks
+    )
+    return Figure(
+        (low + high) / 2, low, high, sketch.count, ci_low[0] if ci_low else None, ci_high[1] if ci_high else None
+    )
+
+
+def _goodput(good: int, judged: int, requests: int) -> Figure | None:
+    """The share of good requests; those no span could judge widen it on both sides."""
+    if not requests:
+        return None
+    low, high = good / requests, (good + requests - judged) / requests
+    return Figure(low if judged == requests else None, low, high, requests, *share_interval(low, high, requests))
