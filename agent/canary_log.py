@@ -55,7 +55,7 @@ class CanaryLog:
     def take(self, result: ProbeResult) -> None:
         """Keep one result."""
         (self._good if result.is_ok else self._failed).append(result)
-        if not result.is_ok:
+        if not result.is_ok or not result.feels_like_a_user:
             return
         figures = {
             "ttft_seconds": [result.ttft_seconds],

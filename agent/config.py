@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from agent.model import Severity, SliName, SliSource, Tier
+from probes.catalogue import Canary, default_canaries
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$"
@@ -108,20 +109,6 @@ class Gpu(Section):
     def _yaml_words(cls, value: object) -> object:
         """YAML 1.1 reads a plain yes or no as true or false."""
         return {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
-
-
-class ChatCanary(Section):
-    """A short streamed chat completion, measured as a user would feel it."""
-
-    kind: Literal["chat"] = "chat"
-    interval_seconds: Seconds = Field(30, description="Planned time between two canaries on one target, seconds.")
-    targets: list[str] = Field(["*"], description="Target names, or * for every vLLM target.")
-    prompt: str = Field("Count from one to sixteen in words.", min_length=1, description="What is asked.")
-    max_tokens: int = Field(16, ge=2, le=512, description="Tokens asked for; 2 is the least that has a TPOT.")
-    connect_timeout_seconds: Seconds = Field(3, description="Longest wait for a connection, seconds.")
-    first_token_timeout_seconds: Seconds = Field(20, description="Longest wait for the first token, seconds.")
-    stall_timeout_seconds: Seconds = Field(10, description="Longest gap between two tokens, seconds.")
-    total_timeout_seconds: Seconds = Field(60, description="Longest whole request, seconds.")
 
 
 class BurnWindow(Section):
@@ -280,7 +267,10 @@ class Config(Section):
     discovery: list[FileDiscovery] = Field(default_factory=list, description="Where further targets come from.")
     scrape: Scrape = Field(default_factory=Scrape, description="How pages are read.")
     gpu: Gpu = Field(default_factory=Gpu, description="GPU readings.")
-    canaries: list[ChatCanary] = Field(default_factory=list, description="Synthetic requests.")
+    canaries: list[Canary] = Field(
+        default_factory=default_canaries,
+        description="Synthetic requests; default: chat and models. An empty list sends none.",
+    )
     slos: list[Slo] = Field(default_factory=list, description="The promises.")
     burn: BurnPolicy = Field(default_factory=BurnPolicy, description="When a burning budget alerts.")
     prices: Prices = Field(default_factory=Prices, description="For tokens per dollar.")

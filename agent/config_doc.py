@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent.config import Config
@@ -40,7 +40,7 @@ def _sections(schema: Mapping[str, Any]) -> Iterator[str]:
     while waiting:
         path, section = waiting.pop(0)
         prefix = "" if path == "The top level" else f"{path}."
-        yield f"## {path}"
+        yield f"## {_title(path, section)}"
         if prefix:
             yield f"\n{section['description']}"
         yield "\n| key | type | default | meaning |\n|---|---|---|---|"
@@ -55,13 +55,26 @@ def _sections(schema: Mapping[str, Any]) -> Iterator[str]:
         yield ""
 
 
+def _title(path: str, section: Mapping[str, Any]) -> str:
+    """Where it is written; of a list whose entries are of several kinds, with the kind."""
+    kind = section["properties"].get("kind", {}).get("const")
+    return f"{path} of kind {kind}" if path == "canaries[]" else path
+
+
 def _parts(field: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """The parts of the tree that a field holds, and whether in a list."""
     for option in field.get("anyOf", [field]):
         if "$ref" in option:
             yield option["$ref"].rpartition("/")[2], False
-        elif "$ref" in option.get("items", {}):
-            yield option["items"]["$ref"].rpartition("/")[2], True
+        for item in _one_of(option.get("items", {})):
+            if "$ref" in item:
+                yield item["$ref"].rpartition("/")[2], True
+
+
+def _one_of(option: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The kinds an entry may be of; itself where it is of one."""
+    kinds: Sequence[Mapping[str, Any]] = option.get("oneOf", [option])
+    return kinds
 
 
 def _type(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -70,7 +83,7 @@ def _type(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 def _one_type(option: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    if "$ref" in option:
+    if "$ref" in option or "oneOf" in option:
         return "a mapping, below"
     if "enum" in option:
         return " or ".join(f"`{word}`" for word in option["enum"])
@@ -91,7 +104,7 @@ def _default(name: str, field: Mapping[str, Any], section: Mapping[str, Any]) ->
     default = field.get("default")
     if field.get("type") in ("array", "object") and not default:
         return "empty"
-    if isinstance(default, list):
+    if isinstance(default, list) and not isinstance(default[0], dict):
         return ", ".join(f"`{item}`" for item in default)
     if default in (None, ""):
         return "none"

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from agent.config import FORMS, Config
 from agent.errors import ConfigError
+from probes.catalogue import CANARIES, CANARY_KINDS
+from probes.sample import USER_KINDS
 
 SECRET_WORDS = ("token", "password", "secret", "authorization", "key")
 
@@ -70,6 +72,8 @@ def _yaml_sentence(error: yaml.YAMLError) -> str:
 
 def _sentence(where: str, tree: object, item: Mapping[str, Any]) -> str:
     path, value = tuple(item["loc"]), item["input"]
+    if item["type"] == "union_tag_invalid":  # an entry of a kind that there is not
+        path, value = (*path, "kind"), item["ctx"]["tag"]
     spot = _spell(tree, path)
     if item["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(path[-1]), _keys_at(path[:-1]), n=1)
@@ -85,8 +89,13 @@ def _sentence(where: str, tree: object, item: Mapping[str, Any]) -> str:
 
 def _expected(path: Sequence[int | str], item: Mapping[str, Any]) -> str:
     """What would have been right, and the mend."""
-    if item["type"] == "literal_error":
-        choices = [str(choice) for choice in item["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")]
+    if item["type"] == "union_tag_not_found":
+        return "expected a mapping such as {kind: chat}."
+    if item["type"] in ("literal_error", "union_tag_invalid"):
+        context = item["ctx"]
+        told = context.get("expected") or context["expected_tags"]
+        choices = [str(choice) for choice in told.replace(" or ", ", ").replace("'", "").split(", ")]
+        item = {**item, "input": context.get("tag", item["input"])}
         near = difflib.get_close_matches(str(item["input"]), choices, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
         return f"expected one of {', '.join(choices)}.{hint}"
@@ -122,10 +131,15 @@ def _spell(tree: object, path: Sequence[int | str]) -> str:
         if isinstance(part, int):
             words += f"[{part}]"
             node = node[part] if isinstance(node, list) and part < len(node) else None
-        else:
+        elif not _is_tag(part, node):
             words += f".{part}" if words else part
             node = node.get(part) if isinstance(node, dict) else None
     return words or "the file"
+
+
+def _is_tag(part: str, node: object) -> bool:
+    """Whether pydantic added this part to say which kind of an entry it tried."""
+    return part in CANARY_KINDS and isinstance(node, dict) and node.get("kind", "chat") == part
 
 
 def _section_at(path: Sequence[int | str]) -> type[BaseModel] | None:
@@ -134,7 +148,10 @@ def _section_at(path: Sequence[int | str]) -> type[BaseModel] | None:
         if isinstance(part, int):
             continue
         field = section.model_fields.get(part) if section else None
-        section = _model_in(field.annotation) if field else None
+        if field is None and section is CANARIES[0] and part in CANARY_KINDS:
+            section = CANARIES[CANARY_KINDS.index(part)]
+        else:
+            section = _model_in(field.annotation) if field else None
     return section
 
 
@@ -174,10 +191,10 @@ def _cross_checks(config: Config) -> Iterator[str]:
             f"({config.scrape.interval_seconds:g}): two reads of a page could overlap. Write a smaller timeout."
         )
     for index, slo in enumerate(config.slos):
-        if slo.source == "canary" and not config.canaries:
+        if slo.source == "canary" and not any(canary.kind in USER_KINDS for canary in config.canaries):
             yield (
-                f"slos[{index}].source is canary, but there are no canaries. Add `canaries: [{{kind: chat}}]` or "
-                f"write source: engine."
+                f"slos[{index}].source is canary, but there are no canaries that ask as users do. Add "
+                f"`canaries: [{{kind: chat}}]` or write source: engine."
             )
 
 

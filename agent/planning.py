@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from agent.burn_windows import standard_pairs
-from agent.config import Auth, ChatCanary, Config, Slo, Target
+from agent.config import Auth, Config, Slo, Target
 from agent.model import BurnPair
 from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, Plan
 from agent.sli.count import TargetFacts
+from probes.canary.item import CanaryItem
 from probes.canary.task import ProbeTask
 from probes.discovery.file import Found
 from probes.scrape import PageTarget
@@ -50,25 +51,19 @@ def page_target(config: Config, target: Target) -> PageTarget:
     )
 
 
-def probe_task(canary: ChatCanary, target: Target, model: str | None, planned_at_seconds: float) -> ProbeTask:
-    """One canary request. `model` is what the target's page says, where the config does not name one."""
-    return ProbeTask(
+def probe_task(canary: CanaryItem, target: Target, model: str | None, planned_at_seconds: float) -> ProbeTask:
+    """One run of a canary. `model` is what the target's page says, where the config does not name one."""
+    where = ProbeTask(
         target=target.name,
         url=target.url,
-        kind=canary.kind,
         model=target.model or model,
         token=(target.auth.token() or None) if target.auth else None,
-        prompt=canary.prompt,
-        max_tokens=canary.max_tokens,
-        connect_timeout_seconds=canary.connect_timeout_seconds,
-        first_token_timeout_seconds=canary.first_token_timeout_seconds,
-        stall_timeout_seconds=canary.stall_timeout_seconds,
-        total_timeout_seconds=canary.total_timeout_seconds,
         planned_at_seconds=planned_at_seconds,
     )
+    return canary.fill(where)
 
 
-def canary_targets(canary: ChatCanary, targets: Iterable[Target]) -> list[Target]:
+def canary_targets(canary: CanaryItem, targets: Iterable[Target]) -> list[Target]:
     """The vLLM targets a canary is sent to."""
     return [t for t in targets if t.kind == "vllm" and ("*" in canary.targets or t.name in canary.targets)]
 

@@ -40,7 +40,8 @@ class Replay:
                 due += self.config.tick_seconds
             seen = reader.read(entry)
             if isinstance(seen, ProbeResult):
-                memory.windows.take_probe(seen)
+                if seen.feels_like_a_user:
+                    memory.windows.take_probe(seen)
             elif seen is not None:
                 if seen.source in PAGE_SOURCES and entry.target not in plan.targets:
                     found[entry.target] = Found(entry.target, {"name": entry.target, "kind": seen.source})

@@ -87,7 +87,8 @@ def _read(recording: Path, stretch: Stretch) -> tuple[Windows, _Recorded]:
             continue
         seen = reader.read(entry)
         if isinstance(seen, ProbeResult):
-            windows.take_probe(seen)
+            if seen.feels_like_a_user:
+                windows.take_probe(seen)
         elif seen is not None:
             windows.take(seen)
     if not recorded.targets:

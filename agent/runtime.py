@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
-from agent.config import ChatCanary, Config, Target
+from agent.config import Config, Target
 from agent.config_file import load_config
 from agent.errors import AgentError, ConfigError
 from agent.jobs import Job, Jobs
@@ -19,6 +19,8 @@ from agent.outputs.self_metrics import SelfMetrics
 from agent.planning import canary_targets, config_hash, make_plan, page_target, probe_task
 from agent.tick import Memory, tick
 from agent.watched import watched_targets
+from probes.canary.chat import ChatCanary
+from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
 from probes.canary.task import unrun
 from probes.clock import Clock
@@ -121,7 +123,7 @@ class Agent:
     async def probe(self, url: str, model: str | None) -> ProbeResult | str:
         """One canary on request, in the canary process."""
         known = next((t for t in self._targets if t.url == url.rstrip("/")), None)
-        canary = next(iter(self.config.canaries), ChatCanary())
+        canary = next((c for c in self.config.canaries if isinstance(c, ChatCanary)), ChatCanary())
         target = known or Target(name="asked-for", url=url)
         task = probe_task(canary, target, model or self._model_of(target.name), self.clock.now_seconds())
         return await self._canary.probe(task)
@@ -186,7 +188,7 @@ class Agent:
         self.metrics.scraped(scraped.reading)
         self._record(lambda recorder: recorder.write_scrape(scraped.reading, scraped.body))
 
-    async def _probe(self, canary: ChatCanary, target: Target, job: str) -> None:
+    async def _probe(self, canary: CanaryItem, target: Target, job: str) -> None:
         planned = self._jobs.planned_at_seconds(job)
         result = await self._canary.probe(probe_task(canary, target, self._model_of(target.name), planned))
         if target in self._targets:
@@ -247,7 +249,8 @@ class Agent:
         return known.model or None if known else None
 
     def _take_probe(self, result: ProbeResult) -> None:
-        self.view.memory.windows.take_probe(result)
+        if result.feels_like_a_user:
+            self.view.memory.windows.take_probe(result)
         self.view.canaries.take(result)
         self.metrics.probed(result)
         self._record(lambda recorder: recorder.write_probe(result))

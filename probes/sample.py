@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["counter", "gauge"]
+USER_KINDS = ("chat", "completion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class ProbeResult:
     time) or "skipped_*". `planned_at_seconds` is when it should have started, so that lateness stays visible.
     `itl_gaps_seconds` are the gaps between token events, one each, empty when no per-token figure can be given.
     `timing_error_seconds` bounds how far the client itself (event-loop lag, clock) can have moved a time stamp.
+    `figures` are those that only this kind of canary has, by the names of probes/canary/kind_figures.py.
     """
 
     target: str
@@ -99,6 +101,12 @@ class ProbeResult:
     flags: tuple[str, ...] = ()
     request_id: str = ""
     detail: str = ""
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def feels_like_a_user(self) -> bool:
+        """False for the kinds that ask what no user asks: they explain, and are no events of an SLO."""
+        return self.kind in USER_KINDS
 
     @property
     def is_ok(self) -> bool:

@@ -1,6 +1,7 @@
-"""What a streamed chat completion says, event by event, with the time each event came. Pure: no clock, no socket."""
+"""What a streamed completion says, event by event, with the time each event came. Pure: no clock, no socket."""
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from probes.sse import SseEvent
 GOOD_FINISH_REASONS: Final = frozenset({"stop", "length", "tool_calls", "function_call"})
 ABORTED_FINISH_REASONS: Final = frozenset({"abort", "error", "content_filter"})
 _KEPT_TEXT_CHARACTERS: Final = 4096
+_KEPT_LOGPROBS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,10 @@ class StreamFault:
 
 @dataclass(slots=True)
 class ChatStream:
-    """Reads the events of one chat completion. Feed it in order; it keeps what was seen and the first fault.
+    """Reads the events of one completion, chat or plain. Feed it in order; it keeps what was seen and the first fault.
 
     Role-only, empty, usage and finish events are no tokens. Only choice 0 counts. `flags` are warnings by name.
+    `logprobs` are those of the generated tokens, where they were asked for and given.
     """
 
     model: str = ""
@@ -47,7 +50,9 @@ class ChatStream:
     finish_reason: str | None = None
     is_done: bool = False
     response_id: str = ""
+    fingerprint: str = ""
     text: str = ""
+    logprobs: list[float] = field(default_factory=list)
     fault: StreamFault | None = None
     flags: dict[str, None] = field(default_factory=dict)  # an ordered set
 
@@ -100,6 +105,8 @@ class ChatStream:
     def _read_chunk(self, chunk: dict[str, Any], at_seconds: float) -> None:
         if isinstance(chunk.get("id"), str):
             self.response_id = chunk["id"]
+        if isinstance(chunk.get("system_fingerprint"), str):
+            self.fingerprint = chunk["system_fingerprint"][:128]
         model = chunk.get("model")
         if isinstance(model, str) and self.model and model != self.model:
             self._flag("model_mismatch")
@@ -113,7 +120,11 @@ class ChatStream:
             return
         counted = isinstance(chunk.get("usage"), dict) and self.completion_tokens is not None
         has_more = counted and (self.completion_tokens or 0) > before
-        if self._read_delta(choice.get("delta"), at_seconds) or has_more:
+        self._read_logprobs(choice.get("logprobs"))
+        if self.fault is not None:
+            return
+        delta = {"content": choice["text"]} if "text" in choice else choice.get("delta")  # a plain completion has text
+        if self._read_delta(delta, at_seconds) or has_more:
             self.token_events.append(TokenEvent(at_seconds, self.completion_tokens if counted else None))
         self._read_finish(choice.get("finish_reason"))
 
@@ -142,6 +153,17 @@ class ChatStream:
             self._flag("tool_calls")
         refusal = delta.get("refusal")
         return bool(content or reasoning or calls or refusal)
+
+    def _read_logprobs(self, logprobs: object) -> None:
+        """A probability that is no number is a broken engine; one that is missing says nothing."""
+        content = logprobs.get("content") if isinstance(logprobs, dict) else None
+        for token in content if isinstance(content, list) else ():
+            value = token.get("logprob") if isinstance(token, dict) else None
+            if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+                self.fault = StreamFault("protocol", f"the log probability of a token is {str(value)[:40]}")
+                return
+            if len(self.logprobs) < _KEPT_LOGPROBS:
+                self.logprobs.append(float(value))
 
     def _read_usage(self, usage: object) -> None:
         if not isinstance(usage, dict):

@@ -12,9 +12,9 @@ from agent.model import Slo
 from agent.planning import canary_targets, make_plan
 from agent.sli.engine import pending_for
 from agent.watched import watched_targets
+from probes.canary.cost_words import cost_words
 from probes.discovery.file import FileTargets
-
-PROMPT_BYTES_PER_TOKEN = 4  # a common rule of thumb for English text; only an estimate is printed from it
+from probes.sample import USER_KINDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,8 @@ def _lines(config: Config) -> Iterator[str]:
     yield from (f"  warning: {trouble}" for trouble in troubles)
     if not targets:
         yield "  warning: nothing is watched. Add targets or discovery."
-    interval = min((canary.interval_seconds for canary in config.canaries), default=None)
+    user_like = [canary for canary in config.canaries if canary.kind in USER_KINDS]
+    interval = min((canary.interval_seconds for canary in user_like), default=None)
     for slo in make_plan(config, targets).slos:
         yield from _slo_lines(slo, interval, config)
     yield from _canary_lines(config, len([t for t in targets if t.kind == "vllm"]))
@@ -85,10 +86,5 @@ def _canary_lines(config: Config, engines: int) -> Iterator[str]:
         yield "\nno canaries: what users feel is only seen through the engines' own counters"
     for canary in config.canaries:
         count = engines if "*" in canary.targets else len(canary_targets(canary, config.targets))
-        per_hour = 3600 / canary.interval_seconds
-        prompt = max(1, len(canary.prompt) // PROMPT_BYTES_PER_TOKEN)
         yield f"\ncanary {canary.kind}: every {canary.interval_seconds:g} s on {count} targets"
-        yield (
-            f"  each target: {per_hour:.0f} requests/h, about {per_hour * prompt:,.0f} prompt and at most "
-            f"{per_hour * canary.max_tokens:,.0f} output tokens/h; it holds one sequence while it runs"
-        )
+        yield f"  each target: {cost_words(canary)}"

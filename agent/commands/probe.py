@@ -6,9 +6,9 @@ import os
 import time
 
 from agent.commands.common import add_json, print_json
-from agent.config import ChatCanary
 from agent.errors import UsageError
-from probes.canary.chat import base_url, run_probe
+from probes.canary.chat import ChatCanary
+from probes.canary.prober import base_url, run_probe
 from probes.canary.report import probe_json
 from probes.canary.task import ProbeTask
 from probes.clock import SystemClock

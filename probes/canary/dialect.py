@@ -8,7 +8,10 @@ from typing import Any, Final
 from probes.stream import StreamFault
 
 # What may be left out, the more particular name first: dropping continuous usage must not drop all usage.
-DROPPABLE: Final = ("continuous_usage_stats", "ignore_eos", "min_tokens", "stream_options", "temperature", "max_tokens")
+DROPPABLE: Final = (
+    "continuous_usage_stats", "ignore_eos", "min_tokens", "stream_options", "temperature", "max_tokens", "cache_salt",
+    "chat_template_kwargs", "logprobs",
+)  # fmt: skip
 
 
 @dataclass(slots=True)

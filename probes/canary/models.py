@@ -1,20 +1,45 @@
-"""Which model a server serves, when nobody said."""
+"""The models canary, the cheapest: is the front end alive, and what does it list? It asks the engine nothing."""
 
 import json
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final, Literal
 
 import aiohttp
+from pydantic import Field
 
-from probes.canary.exchange import Request, exchange
+from probes.canary.exchange import Exchange, exchange
 from probes.canary.failure import failure_of_body
+from probes.canary.item import CanaryItem, Cost, Seconds
 from probes.canary.timers import Timers
-from probes.canary.transport import Transport
-from probes.clock import Clock
+from probes.canary.visit import QUIET_ERROR_REAL_SECONDS, Visit
+from probes.sample import ProbeResult
 from probes.stream import StreamFault
 
+MODELS_PATH: Final = "/v1/models"
 _MAX_BODY_BYTES: Final = 4 << 20  # ten thousand models take about 2 MB
 _MAX_NAME_CHARACTERS: Final = 512
+
+
+class ModelsCanary(CanaryItem):
+    """GET /v1/models: costs no token. Beside chat it tells a dead engine from a dead server."""
+
+    is_dear: ClassVar[bool] = False
+
+    kind: Literal["models"] = "models"
+    interval_seconds: Seconds = Field(30, description="Planned time between two canaries on one target, seconds.")
+
+    def cost(self) -> Cost:
+        """Nothing of the engine."""
+        return Cost(requests=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The names a server lists, at least one, or the fault why there is none."""
+
+    names: tuple[str, ...]
+    fault: StreamFault | None
+    done: Exchange
 
 
 @dataclass(slots=True)
@@ -31,18 +56,48 @@ class _Body:
             self.content += piece
 
 
-async def first_model(request: Request, transport: Transport, clock: Clock) -> tuple[str | None, StreamFault]:
-    """The first model of /v1/models, or None and why not. The fault means nothing when there is a model."""
+async def run(visit: Visit) -> ProbeResult:
+    """One look at the list. A model that the config names and the list lacks is `model_not_found`."""
+    found = await listed(visit)
+    fault, wanted = found.fault, visit.task.model
+    if fault is None and wanted is not None and wanted not in found.names:
+        fault = StreamFault("model_not_found", f"/v1/models does not list {wanted}")
+    done = found.done
+    return ProbeResult(
+        target=visit.task.target,
+        kind=visit.task.kind,
+        outcome="ok" if fault is None else fault.outcome,
+        planned_at_seconds=visit.task.planned_at_seconds,
+        at_seconds=visit.at_seconds,
+        model=wanted or (found.names[0] if found.names else ""),
+        timing_error_seconds=QUIET_ERROR_REAL_SECONDS / visit.clock.real_seconds(1.0) if done.stamps else None,
+        phases=done.phases(),
+        detail="" if fault is None else visit.redacted(fault.detail),
+        figures={
+            "response_seconds": done.between("sent", "end") if found.fault is None else None,
+            "models": float(len(found.names)) if found.fault is None else None,
+        },
+    )
+
+
+async def listed(visit: Visit) -> Listed:
+    """The models of a server."""
     body = _Body()
-    done = await exchange(request, transport, clock, body.read)
+    done = await exchange(visit.request(MODELS_PATH), visit.transport, visit.clock, body.read)
+    done.stamp("end")
     if done.fault is not None:
-        return None, done.fault
+        return Listed((), done.fault, done)
     try:
-        name = json.loads(body.content)["data"][0]["id"]
+        names = tuple(card["id"] for card in json.loads(body.content)["data"])
     except (ValueError, LookupError, TypeError, RecursionError):
-        name = None
-    if isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARACTERS and name.isprintable():
-        return name, StreamFault("ok", "")
+        names = ()
+    names = tuple(name for name in names if _is_name(name))
+    if names:
+        return Listed(names, None, done)
     if body.content.lstrip().startswith(b"{"):
-        return None, StreamFault("no_model", "lists no model")
-    return None, failure_of_body(body.content_type, bytes(body.content))
+        return Listed((), StreamFault("no_model", "lists no model"), done)
+    return Listed((), failure_of_body(body.content_type, bytes(body.content)), done)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARACTERS and name.isprintable()

@@ -64,6 +64,10 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "reset_midstream": Outcome("bad", "the connection broke in the middle of the stream"),
     "empty_output": Outcome("bad", "finished without one token"),
     "aborted": Outcome("bad", "finish reason abort, error or content_filter"),
+    # What the answer says.
+    "wrong_answer": Outcome("bad", "the known answer was not given, twice in a row"),
+    "drift": Outcome("bad", "the model's certainty left its baseline, twice in a row"),
+    "garbage_output": Outcome("bad", "one token for ever, or bytes that are no characters"),
     # Not about the service.
     "no_model": Outcome("excluded", "no model was named and /v1/models lists none"),
     "invalid_url": Outcome("excluded", "the target's URL cannot be used"),

@@ -5,7 +5,7 @@ from typing import Literal
 
 from probes.sample import ProbeResult
 
-ProbeKind = Literal["chat"]
+ProbeKind = Literal["chat", "models", "completion", "kv_reuse", "correctness", "long_prompt", "streaming_shape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,8 @@ class ProbeTask:
     `url` is the server's base, with or without /v1. `model` None: the first of /v1/models. Timeouts are seconds of the
     injected clock: connect covers name, TCP and TLS; first token counts from the request sent; stall between token
     events; total over everything. `planned_at_seconds` (unix) is when it should have started.
+    Some kinds make their own prompt, of about `prompt_tokens`; `gap_seconds` lie between the halves of a cold and warm
+    pair; `expected` is the word that a right answer has.
     """
 
     target: str
@@ -24,11 +26,19 @@ class ProbeTask:
     token: str | None = field(default=None, repr=False)
     prompt: str = "Count from one to sixteen in words."
     max_tokens: int = 16
+    prompt_tokens: int = 0
+    gap_seconds: float = 0.0
+    expected: str = ""
     connect_timeout_seconds: float = 3.0
     first_token_timeout_seconds: float = 20.0
     stall_timeout_seconds: float = 10.0
     total_timeout_seconds: float = 60.0
     planned_at_seconds: float = 0.0
+
+    @property
+    def secrets(self) -> tuple[str | None, ...]:
+        """What must not stand in a result."""
+        return (self.token, self.prompt)
 
 
 def unrun(task: ProbeTask, outcome: str, at_seconds: float, detail: str) -> ProbeResult:

@@ -33,7 +33,7 @@ def read_result(line: bytes) -> tuple[int, ProbeResult]:
 
 def asdict_result(result: ProbeResult) -> dict[str, Any]:
     """A result as plain JSON values, every field of it; `result_of` reads it back."""
-    return {**asdict(result), "phases": dict(result.phases)}
+    return {**asdict(result), "phases": dict(result.phases), "figures": dict(result.figures)}
 
 
 def result_of(document: Mapping[str, Any]) -> ProbeResult:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from probes.canary.chat import ChatProber
+from probes.canary.prober import Prober
 from probes.canary.task import ProbeTask, unrun
 from probes.canary.wire import read_task, result_line
 from probes.clock import Clock, ScaledClock, SystemClock
@@ -26,7 +26,7 @@ _MAX_TASK_BYTES: Final = 4 << 20
 class Worker:
     """Runs the tasks it is given side by side and writes one result for each, in the order they end."""
 
-    prober: ChatProber
+    prober: Prober
     write: Callable[[bytes], None]
     _running: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -60,7 +60,7 @@ async def serve_pipes(clock: Clock) -> None:
     loop = asyncio.get_running_loop()
     tasks = asyncio.StreamReader(limit=_MAX_TASK_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(tasks), sys.stdin.buffer)
-    worker = Worker(ChatProber(clock), _write)
+    worker = Worker(Prober(clock), _write)
     gc.collect()
     gc.freeze()
     gc.disable()

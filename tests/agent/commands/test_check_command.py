@@ -33,13 +33,25 @@ def test_a_full_outage_of_99_9_percent_pages_after_52_seconds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "c.yaml"
-    path.write_text("slos: [{name: s, sli: ttft, objective_ratio: 0.999, threshold_seconds: 2.5}]\n")
+    path.write_text("canaries: []\nslos: [{name: s, sli: ttft, objective_ratio: 0.999, threshold_seconds: 2.5}]\n")
     assert main(["check", "-c", str(path)]) == 0
     out = capsys.readouterr().out
     assert "paged after 52 s (fast)" in out
     assert "warning: nothing is watched. Add targets or discovery." in out
     assert "no canaries" in out
     assert "alertmanager.urls is empty" in out
+
+
+def test_what_each_canary_costs_is_told_before_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1024 fresh tokens 12 times an hour: 12 * 1024 * 0.210 s / 8192 = 0.315 s of stall, 12 * 64 blocks."""
+    path = tmp_path / "c.yaml"
+    path.write_text("canaries: [{kind: models}, {kind: kv_reuse, interval_seconds: 300}]\n")
+    assert main(["check", "-c", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "each target: 120 requests/h, no tokens" in out
+    assert "each target: 24 requests/h, about 24,576 prompt and at most 192 output tokens/h" in out
+    assert "stalls each running stream by about 0.32 s/h" in out
+    assert "up to 768 KV blocks of 16 tokens" in out
 
 
 def test_bad_discovery_is_a_warning_not_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

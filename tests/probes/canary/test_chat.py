@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from nasty_server import DONE, GOOD, HANG, Script, chunk, head, nasty_server, reply, token
 
-from probes.canary.chat import ChatProber, base_url, run_probe
+from probes.canary.prober import Prober, base_url, run_probe
 from probes.canary.task import ProbeTask
 from probes.clock import ScaledClock, SystemClock
 
@@ -81,7 +81,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 )
 async def test_12_a_refused_field_is_left_out_from_then_on(refused: Script, absent: str, present: str) -> None:
     """One retry at once without the field; the next canary does not send it in the first place."""
-    prober = ChatProber(SystemClock())
+    prober = Prober(SystemClock())
     async with nasty_server(refused, GOOD) as server:
         task = replace(TASK, url=f"http://127.0.0.1:{server.port}")
         first = await prober.probe(task)
@@ -99,7 +99,7 @@ async def test_12_a_refused_field_is_left_out_from_then_on(refused: Script, abse
 async def test_12_a_second_refusal_waits_for_the_next_canary() -> None:
     """One retry, no more: a server that fails gets less load."""
     async with nasty_server(refusal(extra("ignore_eos")), refusal(extra("min_tokens")), GOOD) as server:
-        prober = ChatProber(SystemClock())
+        prober = Prober(SystemClock())
         task = replace(TASK, url=f"http://127.0.0.1:{server.port}")
         assert (await prober.probe(task)).outcome == "bad_request"
         assert server.connections == 2
@@ -110,7 +110,7 @@ async def test_12_a_second_refusal_waits_for_the_next_canary() -> None:
 
 async def test_dialects_are_each_models_own() -> None:
     """A gateway may have a strict model beside one that takes everything."""
-    prober = ChatProber(SystemClock())
+    prober = Prober(SystemClock())
     async with nasty_server(refusal(extra("ignore_eos")), GOOD) as server:
         task = replace(TASK, url=f"http://127.0.0.1:{server.port}")
         await prober.probe(task)
@@ -122,7 +122,7 @@ async def test_a_model_is_found_when_none_is_named() -> None:
     """And found again when the server has forgotten it: after a 404 the list is read anew."""
     gone = reply("404 Not Found", {"error": {"message": "The model `m` does not exist."}})
     async with nasty_server((MODELS,), GOOD, GOOD, (gone,), (MODELS,), GOOD) as server:
-        prober = ChatProber(SystemClock())
+        prober = Prober(SystemClock())
         task = replace(TASK, url=f"http://127.0.0.1:{server.port}", model=None)
         outcomes = [(await prober.probe(task)).outcome for _ in range(4)]
     assert outcomes == ["ok", "ok", "model_not_found", "ok"]
@@ -134,7 +134,7 @@ async def test_a_model_is_found_when_none_is_named() -> None:
 async def test_a_model_found_at_one_address_is_not_asked_of_another() -> None:
     """Probes on request share a target's name; their servers are not the same."""
     other = reply("200 OK", {"data": [{"id": "n"}]})
-    prober = ChatProber(SystemClock())
+    prober = Prober(SystemClock())
     async with nasty_server((MODELS,), GOOD) as one, nasty_server((other,), GOOD) as two:
         for server, model in ((one, "m"), (two, "n"), (one, "m")):
             task = replace(TASK, url=f"http://127.0.0.1:{server.port}", model=None)

@@ -28,8 +28,8 @@ from nasty_server import (
     usage,
 )
 
-from probes.canary.chat import run_probe
 from probes.canary.outcomes import OUTCOMES
+from probes.canary.prober import run_probe
 from probes.canary.task import ProbeTask
 from probes.clock import SystemClock
 

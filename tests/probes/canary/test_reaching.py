@@ -12,7 +12,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from nasty_server import GOOD, HANG, UNREAD, Script, nasty_server
 
-from probes.canary.chat import ChatProber
+from probes.canary.prober import Prober
 from probes.canary.task import ProbeTask
 from probes.canary.transport import Transport, tls_context
 from probes.clock import SystemClock
@@ -42,7 +42,7 @@ class FakeNames(AbstractResolver):
 
 
 async def probed(task: ProbeTask, transport: Transport | None = None) -> ProbeResult:
-    return await ChatProber(SystemClock(), transport or Transport()).probe(task)
+    return await Prober(SystemClock(), transport or Transport()).probe(task)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,70 @@
+"""What the config says about a canary of any kind, and what one run of it costs."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from probes.canary.task import ProbeKind, ProbeTask
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+CHARACTERS_PER_TOKEN = 4  # a common rule of thumb for English text; only estimates are made from it
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run asks of an engine, at most; estimates, as only the server knows its tokens.
+
+    `fresh_prompt_tokens` are those that no cache can hold: they are prefilled, and stored, each time.
+    """
+
+    requests: int = 1
+    prompt_tokens: int = 0
+    fresh_prompt_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """What counts against a budget."""
+        return self.prompt_tokens + self.output_tokens
+
+
+class CanaryItem(BaseModel):
+    """One entry of `canaries`. Unknown keys are refused, values cannot change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A dear kind is left out when users are pressed for what it would take.
+    is_dear: ClassVar[bool] = True
+
+    kind: ProbeKind
+    interval_seconds: Seconds = Field(300, description="Planned time between two canaries on one target, seconds.")
+    targets: list[str] = Field(["*"], description="Target names, or * for every vLLM target.")
+    connect_timeout_seconds: Seconds = Field(3, description="Longest wait for a connection, seconds.")
+    first_token_timeout_seconds: Seconds = Field(20, description="Longest wait for the first token, seconds.")
+    stall_timeout_seconds: Seconds = Field(10, description="Longest gap between two tokens, seconds.")
+    total_timeout_seconds: Seconds = Field(60, description="Longest whole run, seconds.")
+
+    def cost(self) -> Cost:
+        """What one run costs at most."""
+        return Cost()
+
+    def fill(self, task: ProbeTask) -> ProbeTask:
+        """The task with what this canary asks in the run planned at `task.planned_at_seconds`."""
+        return replace(
+            task,
+            kind=self.kind,
+            connect_timeout_seconds=self.connect_timeout_seconds,
+            first_token_timeout_seconds=self.first_token_timeout_seconds,
+            stall_timeout_seconds=self.stall_timeout_seconds,
+            total_timeout_seconds=self.total_timeout_seconds,
+        )
+
+    def turn(self, planned_at_seconds: float, choices: int) -> int:
+        """Which of so many choices the run planned then takes: one after the other."""
+        return int(planned_at_seconds // self.interval_seconds) % choices
+
+
+def text_tokens(text: str) -> int:
+    """About how many tokens a text is."""
+    return max(1, len(text) // CHARACTERS_PER_TOKEN)

@@ -1,0 +1,276 @@
+"""The kinds beside chat: what each sends, and the figures that only it has."""
+
+import asyncio
+import re
+from dataclasses import replace
+
+import pytest
+from nasty_server import DONE, GOOD, Script, chunk, event, head, nasty_server, reply, token, usage
+
+from probes.canary.filler import filler, fresh_salt
+from probes.canary.gibberish import gibberish
+from probes.canary.prober import Prober
+from probes.canary.task import ProbeTask
+from probes.catalogue import CANARIES
+from probes.clock import ScaledClock, SystemClock
+
+TASK = ProbeTask(target="t", url="", model="m", token="tok", prompt="hi", max_tokens=4)
+MODELS = reply("200 OK", {"object": "list", "data": [{"id": "m"}, {"id": "n"}]})
+
+
+def says(text: str, *, finish: str = "stop", logprob: object = None, **more: object) -> Script:
+    """A whole answer in one token; with the token's log probability where one is given."""
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
+    if logprob is not None:
+        choice["logprobs"] = {"content": [{"token": text, "logprob": logprob}]}
+    return (head(), event({"id": "c", "model": "m", "choices": [choice]} | more), usage(1), DONE)
+
+
+def cached(count: int) -> bytes:
+    """The last word of a server that tells how much of the prompt its cache held."""
+    counts = {"prompt_tokens": 101, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": count}}
+    return event({"id": "c", "model": "m", "choices": [], "usage": counts})
+
+
+async def test_models_lists_and_asks_the_engine_nothing() -> None:
+    async with nasty_server((MODELS,)) as server:
+        result = await Prober(SystemClock()).probe(replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="models"))
+    assert server.requests[0].startswith(b"GET /v1/models ")
+    assert (result.outcome, result.figures["models"], result.ttft_seconds) == ("ok", 2.0, None)
+    assert (result.figures["response_seconds"] or 0.0) > 0.0
+    assert not result.feels_like_a_user
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (MODELS, "model_not_found"),
+        (reply("200 OK", {"data": []}), "no_model"),
+        (reply("503 Service Unavailable", {"detail": "loading"}), "unavailable"),
+        (head("200 OK", "text/html") + b"<html>", "content_type"),
+    ],
+)
+async def test_models_that_are_not_as_they_should_be(answer: bytes, outcome: str) -> None:
+    async with nasty_server((answer,)) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="models", model="gone")
+        assert (await Prober(SystemClock()).probe(task)).outcome == outcome
+
+
+async def test_a_plain_completion_has_all_its_figures() -> None:
+    """Its chunks have `text` in the choice itself."""
+
+    def said(text: str, used: int, finish: str | None = None) -> bytes:
+        choice = {"index": 0, "text": text, "finish_reason": finish}
+        return event({"id": "cmpl-1", "model": "m", "choices": [choice], "usage": {"completion_tokens": used}})
+
+    script = (head(), said("a", 1), 0.01, said("b", 2), 0.01, said("c", 3, "length"), usage(3), DONE)
+    async with nasty_server(script) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="completion")
+        result = await Prober(SystemClock()).probe(task)
+    assert server.requests[0].startswith(b"POST /v1/completions ")
+    assert server.body()["prompt"] == "hi"
+    assert (result.outcome, result.output_tokens, len(result.itl_gaps_seconds)) == ("ok", 3, 2)
+    assert result.first_text_seconds == result.ttft_seconds
+    assert result.feels_like_a_user
+
+
+async def test_a_cold_and_a_warm_half_under_one_salt_of_their_own() -> None:
+    """100 of the 101 prompt tokens can be reused; the cache held 96."""
+    cold = (0.05, *GOOD[:-2], cached(0), DONE)
+    warm = (*GOOD[:-2], cached(96), DONE)
+    async with nasty_server(cold, warm) as server:
+        task = replace(
+            TASK, url=f"http://127.0.0.1:{server.port}", kind="kv_reuse", prompt="", prompt_tokens=80, gap_seconds=0.01
+        )
+        result = await Prober(SystemClock()).probe(task)
+    first, second = server.body(0), server.body(1)
+    assert first == second
+    assert re.fullmatch(r"slo-[a-z2-7]{12}", first["cache_salt"])
+    assert first["messages"][0]["content"].startswith(first["cache_salt"])
+    figures = result.figures
+    assert result.outcome == "ok"
+    assert (figures["cold_cached_tokens"], figures["warm_cached_tokens"]) == (0.0, 96.0)
+    assert figures["reused_ratio"] == 0.96
+    assert figures["answers_equal"] == 1.0
+    assert (figures["warm_ttft_seconds"] or 9.0) < (figures["cold_ttft_seconds"] or 0.0)
+    assert (figures["gap_seconds"] or 0.0) >= 0.01
+
+
+@pytest.mark.parametrize(
+    ("warm", "flag"),
+    [
+        ((*GOOD[:-2], cached(0), DONE), "not_reused"),
+        (GOOD, "cached_tokens_unknown"),
+        (
+            (head(), chunk({"content": "another"}, used=1), chunk({}, finish="length", used=2), usage(2), DONE),
+            "answers_differ",
+        ),
+    ],
+)
+async def test_what_a_pair_may_show(warm: Script, flag: str) -> None:
+    async with nasty_server(GOOD, warm) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="kv_reuse", gap_seconds=0.01)
+        result = await Prober(SystemClock()).probe(task)
+    assert result.is_ok
+    assert flag in result.flags
+
+
+async def test_a_long_gap_is_waited_for_between_two_runs() -> None:
+    """At 1000 times the speed: begun in the first run, not yet due in the second (a short pair), read in the third."""
+    prober = Prober(ScaledClock(speed=1000.0, epoch_seconds=0.0))
+    async with nasty_server(GOOD) as server:
+        task = replace(
+            TASK, url=f"http://127.0.0.1:{server.port}", kind="kv_reuse", gap_seconds=600.0, total_timeout_seconds=1e4,
+            first_token_timeout_seconds=1e4, connect_timeout_seconds=1e4, stall_timeout_seconds=1e4,
+        )  # fmt: skip
+        begun = await prober.probe(task)
+        early = await prober.probe(replace(task, gap_seconds=600.0))
+        await asyncio.sleep(0.65)
+        late = await prober.probe(task)
+    assert "pair_begun" in begun.flags
+    assert begun.figures["gap_seconds"] is None
+    assert 5.0 <= (early.figures["gap_seconds"] or 0.0) < 600.0
+    assert (late.figures["gap_seconds"] or 0.0) >= 600.0
+    salts = [server.body(number)["cache_salt"] for number in range(4)]
+    assert salts[0] == salts[3] != salts[1] == salts[2]
+
+
+async def test_a_failed_cold_half_is_the_result_and_begins_nothing() -> None:
+    async with nasty_server((reply("500 Internal Server Error", {}),), GOOD) as server:
+        prober = Prober(SystemClock())
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="kv_reuse", gap_seconds=60.0)
+        assert (await prober.probe(task)).outcome == "server_error"
+    assert server.connections == 1
+    assert not prober.memory.seeds
+
+
+async def test_a_long_prompt_is_new_each_time() -> None:
+    async with nasty_server(GOOD) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="long_prompt", prompt_tokens=500)
+        prober = Prober(SystemClock())
+        results = [await prober.probe(task) for _ in range(2)]
+    prompts = [server.body(number)["messages"][0]["content"] for number in range(2)]
+    assert prompts[0] != prompts[1]
+    assert all(490 <= len(prompt.split()) <= 510 for prompt in prompts)
+    assert results[0].figures["prefill_tokens_per_second"] == pytest.approx(9 / (results[0].ttft_seconds or 1))
+
+
+async def test_the_shape_of_an_even_and_of_a_buffered_stream() -> None:
+    even = (head(), *(step for n in range(1, 5) for step in (token(n), 0.01)), chunk({}, finish="stop", used=4), DONE)
+    lump = (head(), b"".join(step for step in even[1:] if isinstance(step, bytes)))
+    shapes = []
+    for script in (even, lump):
+        async with nasty_server(script) as server:
+            task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="streaming_shape")
+            shapes.append(await Prober(SystemClock()).probe(task))
+    assert (shapes[0].figures["token_events"], shapes[1].figures["token_events"]) == (4.0, 4.0)
+    assert shapes[0].figures["pieces"] == 4.0
+    assert (shapes[1].figures["pieces"], shapes[1].figures["largest_piece_ratio"]) == (1.0, 1.0)
+    assert "buffered_stream" in shapes[1].flags
+
+
+QUESTION = replace(TASK, kind="correctness", prompt="7 plus 5?", expected="12", max_tokens=32)
+
+
+async def answers(*scripts: Script, times: int | None = None) -> list[tuple[str, tuple[str, ...]]]:
+    """Outcome and flags of one prober's runs."""
+    prober = Prober(SystemClock())
+    async with nasty_server(*scripts) as server:
+        task = replace(QUESTION, url=f"http://127.0.0.1:{server.port}")
+        results = [await prober.probe(task) for _ in range(times or len(scripts))]
+    return [(result.outcome, result.flags) for result in results]
+
+
+async def test_62_a_wrong_answer_is_told_at_the_second_strike() -> None:
+    """A right one in between begins anew; 120 is not 12."""
+    told = await answers(says("It is 120."), says("12"), says("13"), says("14"), says("The answer is 12."))
+    assert [outcome for outcome, _ in told] == ["ok", "ok", "ok", "wrong_answer", "ok"]
+    assert "wrong_answer_once" in told[0][1]
+    assert "wrong_answer_once" not in told[1][1]
+
+
+async def test_54_an_answer_that_does_not_stop_is_flagged() -> None:
+    ((outcome, flags),) = await answers(says("Well, let us think", finish="length"))
+    assert outcome == "ok"
+    assert {"cut_short", "wrong_answer_once"} <= set(flags)
+
+
+async def test_57_an_answer_that_only_reasons_says_nothing_about_right_and_wrong() -> None:
+    silent = (head(), chunk({"reasoning_content": "hm"}), chunk({}, finish="stop"), DONE)
+    told = await answers(silent, times=3)
+    assert [outcome for outcome, _ in told] == ["ok"] * 3
+    assert all("inconclusive" in flags for _, flags in told)
+
+
+async def test_63_a_model_that_is_less_sure_than_in_its_baseline_drifts() -> None:
+    """Eight answers at -0.1 are the baseline; 0.5 nats more are allowed, -3.0 is not, twice in a row."""
+    baseline = [says("12", logprob=-0.1)] * 8
+    told = await answers(*baseline, says("12", logprob=-0.3), says("12", logprob=-3.0), says("12", logprob=-3.0))
+    assert [outcome for outcome, _ in told[8:]] == ["ok", "ok", "drift"]
+    assert "drift_once" in told[9][1]
+
+
+async def test_63_another_version_has_another_baseline() -> None:
+    old = [says("12", logprob=-0.1, system_fingerprint="v1")] * 8
+    new = [says("12", logprob=-3.0, system_fingerprint="v2")] * 3
+    assert {outcome for outcome, _ in await answers(*old, *new)} == {"ok"}
+
+
+@pytest.mark.parametrize("logprob", [float("nan"), float("-inf"), "x"])
+async def test_63_a_log_probability_that_is_no_number(logprob: object) -> None:
+    ((outcome, _),) = await answers(says("12", logprob=logprob))
+    assert outcome == "protocol"
+
+
+async def test_64_garbage_is_told_at_once() -> None:
+    ((outcome, _),) = await answers(says("!" * 40))
+    assert outcome == "garbage_output"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_gibberish"),
+    [
+        ("", False),
+        ("12", False),
+        ("!!!!", False),  # too short to judge
+        ("!" * 30, True),
+        ("the the the the the the the the the the the the the", True),
+        ("\ufffd\ufffd\ufffdab cd ef \ufffd\ufffd\ufffd", True),
+        ("One, two, three, four, five, six, seven, eight", False),
+        ("aaaa bbbb cccc dddd", False),
+        ("\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u5341\u4e00\u5341\u4e8c", False),
+    ],
+)
+def test_64_what_is_gibberish(text: str, is_gibberish: bool) -> None:  # noqa: FBT001 - a column
+    assert (gibberish(text) is not None) == is_gibberish
+
+
+def test_a_salt_is_taken_by_vllm_and_makes_another_text() -> None:
+    """At most 128 characters, and none of at, slash, backslash, NUL."""
+    one, other = fresh_salt(), fresh_salt()
+    assert one != other
+    assert not set(one) & set("@/\\\0")
+    assert filler(50, one) == filler(50, one) != filler(50, other)
+
+
+@pytest.mark.parametrize("item", CANARIES, ids=lambda item: item.model_fields["kind"].default)
+def test_every_kind_costs_at_most_what_it_says(item: type) -> None:
+    """A task never asks for more output than the cost names, and dear kinds are those with tokens of their own."""
+    canary = item()
+    cost, task = canary.cost(), canary.fill(ProbeTask("t", "http://h"))
+    assert task.kind == canary.kind
+    assert cost.requests >= 1
+    if cost.tokens:
+        assert cost.output_tokens >= task.max_tokens
+    assert canary.is_dear == (canary.kind not in ("chat", "models", "completion"))
+
+
+def test_questions_and_gaps_take_turns() -> None:
+    """One after the other, by the planned time."""
+    by_kind = {item.model_fields["kind"].default: item for item in CANARIES}
+    gaps = by_kind["kv_reuse"](interval_seconds=300, gaps_seconds=[1, 60])
+    tasks = [gaps.fill(ProbeTask("t", "http://h", planned_at_seconds=at)) for at in (0.0, 300.0, 601.0)]
+    assert [task.gap_seconds for task in tasks] == [1, 60, 1]
+    questions = by_kind["correctness"]()
+    asked = {questions.fill(ProbeTask("t", "http://h", planned_at_seconds=300.0 * n)).expected for n in range(3)}
+    assert asked == {"12", "Paris", "green"}
