@@ -61,18 +61,32 @@ class PageParser(Generic[Meaning]):
         if self.is_full:
             self._known.clear()
             self._known_bytes = 0
-        known, values = self._known, page.values
+        known, unneeded, values = self._known, self._unneeded, page.values
+        series = 0
         for line in text.split("\n"):
             if not line or line[0] == "#":
                 continue
             head, _, tail = line.rpartition(" ")
             meaning = known.get(head, self)
             if meaning is self:
-                self._read_new(line, page)
+                if line[: line.find("{")] in unneeded:
+                    series += 1
+                else:
+                    self._read_new(line, page)
                 continue
-            page.series += 1
-            if meaning is not None:
+            series += 1
+            if meaning is None:
+                continue
+            try:
+                value = float(tail)
+            except ValueError:
+                page.malformed += 1
+                continue
+            if value - value != 0 or meaning in values or "_" in tail:  # the difference is NaN for what is not finite
                 self._keep(page, values, meaning, tail)  # type: ignore[arg-type]  # self is the mark of "not known"
+            else:
+                values[meaning] = value  # type: ignore[index]
+        page.series += series
         return page
 
     @property
