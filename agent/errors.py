@@ -3,8 +3,11 @@
 AgentError
 ├── ConfigError      every mistake of a config file, one line each; exit code 2
 ├── UsageError       a command line or an input file that cannot be used; exit code 2
+├── StateError       a state file that cannot be used; exit code 2
 └── DeliveryError    an output that did not take what we sent
 """
+
+from pathlib import Path
 
 
 class AgentError(Exception):
@@ -24,6 +27,13 @@ class UsageError(AgentError):
 
     def __init__(self, what: str, mend: str) -> None:
         super().__init__(f"{what}. {mend}")
+
+
+class StateError(AgentError):
+    """A state file that cannot be used, and must not be replaced."""
+
+    def __init__(self, path: Path, what: str, mend: str) -> None:
+        super().__init__(f"{path}: the state file cannot be used: {what}. {mend}")
 
 
 class DeliveryError(AgentError):

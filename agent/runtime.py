@@ -13,6 +13,7 @@ from agent.config import Config, Target
 from agent.config_file import load_config
 from agent.errors import AgentError, ConfigError
 from agent.jobs import Job, Jobs
+from agent.keeping import Keeper
 from agent.living import LivingView
 from agent.model import Effects
 from agent.outputs.self_metrics import SelfMetrics
@@ -32,7 +33,7 @@ from probes.scrape import Scraper
 
 log = logging.getLogger(__name__)
 
-NEEDS_RESTART = ("node", "gpu", "alertmanager", "outputs", "server")  # parts of the config that a reload leaves alone
+NEEDS_RESTART = ("node", "gpu", "alertmanager", "outputs", "state", "server")  # parts a reload leaves alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Agent:
         self._gpus: GpuReader | None = None
         self._further: dict[str, tuple[float, Callable[[], None]]] = {}
         self._session: aiohttp.ClientSession | None = None
+        self._keeper = Keeper(config.state, metrics.delivered)
         self._jobs = Jobs(clock, self._run_skipped)
 
     def also_every(self, name: str, seconds: float, job: Callable[[], None]) -> None:
@@ -79,6 +81,7 @@ class Agent:
         connector = aiohttp.TCPConnector(limit=0)  # one look a target is the limit: no target waits for another's
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
             self._session = session
+            self.view.memory = self._keeper.open(self.view.plan, self.clock.now_seconds())
             await self._open_gpus()
             try:
                 await self._start_canaries()
@@ -92,6 +95,8 @@ class Agent:
                 yield self
             finally:
                 await self._jobs.stop()
+                await self._save()
+                self._keeper.close()
                 await self._canary.stop()
                 log.info("agent stopped")
 
@@ -144,6 +149,8 @@ class Agent:
             for target in canary_targets(canary, self._targets):
                 name = f"canary/{canary.kind}/{target.name}" + (f"/{number}" if number else "")
                 jobs[name] = Job(canary.interval_seconds, self._probe, (canary, target, name))
+        if self._keeper.save_seconds is not None:
+            jobs["state"] = Job(self._keeper.save_seconds, self._save)
         if self._gpus is not None:
             jobs["gpu"] = Job(config.gpu.interval_seconds, self._read_gpus)
         if config.discovery:
@@ -170,6 +177,11 @@ class Agent:
             except Exception:  # one output's fault is not the next one's
                 log.exception("listener failed name=%s", getattr(listener, "__qualname__", listener))
         self.metrics.ticked("listeners", time.perf_counter() - began)
+        if effects.changed_alerts:
+            await self._save()
+
+    async def _save(self) -> None:
+        await self._keeper.save(self.view.memory, self.view.plan, self.clock.now_seconds())
 
     async def _scrape(self, target: Target) -> None:
         assert self._session is not None  # noqa: S101  jobs run inside the context

@@ -9,7 +9,7 @@ from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
 from agent.alerts.health import last_results, target_status
 from agent.alerts.slo_alerts import held_labels, slo_alerts, wants_alerts
-from agent.alerts.target_alerts import blind_alert, gpu_alerts, target_alerts
+from agent.alerts.target_alerts import blind_alert, gpu_alerts, lost_alert, target_alerts
 from agent.model import Effects, Recommendation, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import PendingBook, concerns, count_events
@@ -20,12 +20,15 @@ from agent.windows import Windows
 
 @dataclass(slots=True)
 class Memory:
-    """All that outlives a tick."""
+    """All that outlives a tick. `lost_at_seconds` is when a memory of before was lost; None: there was none, or it is
+    this one.
+    """
 
     windows: Windows = field(default_factory=Windows)
     pending: PendingBook = field(default_factory=PendingBook)
     alerts: AlertBook = field(default_factory=AlertBook)
     ledger: Ledger = field(default_factory=Ledger)
+    lost_at_seconds: float | None = None
 
 
 def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
@@ -39,6 +42,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
             windows.events[slo.name],
             now_seconds,
             has_fresh_sources=_has_fresh_sources(plan, slo, targets, windows, now_seconds),
+            lost_at_seconds=memory.lost_at_seconds,
         )
         for slo in plan.slos
     )
@@ -48,9 +52,11 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
         *target_alerts(targets, plan, windows),
         *gpu_alerts(windows, plan, now_seconds),
         *blind_alert(windows, plan, now_seconds),
+        *lost_alert(memory.lost_at_seconds, plan, now_seconds),
     ]
     held = {labels for status in slos for labels in held_labels(status, plan)}
     held.update(_held_while_stale(targets, memory.alerts.firing))
+    held.update(_held_after_restart(plan, memory, now_seconds))
     alerts = memory.alerts.settle(wanted, frozenset(held), now_seconds)
     firing = tuple(memory.alerts.firing.values())
     return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, tuple(memory.ledger.entries)))
@@ -87,3 +93,10 @@ def _held_while_stale(targets: tuple[TargetStatus, ...], firing: Iterable[Labels
     """Alerts about targets that just do not answer: nothing shows that their cause is over."""
     stale = {target.name for target in targets if target.health == "stale"}
     yield from (labels for labels in firing if dict(labels).get("target") in stale)
+
+
+def _held_after_restart(plan: Plan, memory: Memory, now_seconds: float) -> Iterable[Labels]:
+    """All that fires, until everything that made it fire had the time to show itself again."""
+    restored_at, patience = memory.windows.restored_at_seconds, max(plan.down_after_seconds, plan.stuck_after_seconds)
+    is_new = restored_at is not None and now_seconds - restored_at < patience + 3 * plan.scrape_interval_seconds
+    return memory.alerts.firing if is_new else ()

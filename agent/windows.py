@@ -52,14 +52,14 @@ class TargetLog:
 
 
 @dataclass(slots=True)
-class _Raw:
+class Raw:
     """The last known numbers of one engine. What a page leaves out for once keeps its last value here."""
 
     counters: dict[SignalKey, float] = field(default_factory=dict)
     histograms: dict[str, HistogramSample] = field(default_factory=dict)
     gauges: dict[SignalKey, float] = field(default_factory=dict)
 
-    def update(self, newer: "_Raw") -> None:
+    def update(self, newer: "Raw") -> None:
         self.counters.update(newer.counters)
         self.histograms.update(newer.histograms)
         self.gauges = newer.gauges
@@ -76,7 +76,8 @@ class Windows:
         self.succeeded: set[str] = set()
         self.totals: dict[tuple[EngineKey, str], Buckets] = {}
         self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
-        self._raw: dict[EngineKey, _Raw] = {}
+        self.raw: dict[EngineKey, Raw] = {}
+        self.restored_at_seconds: float | None = None  # until then nobody looked: silence before it means nothing
         self._fresh_increments: list[Increment] = []
         self._fresh_probes: list[ProbeResult] = []
 
@@ -95,13 +96,13 @@ class Windows:
         engines = _by_engine(reading)
         restarted = self._restarted(engines, before, reading)
         if restarted:
-            for key in [key for key in self._raw if key.target == reading.target]:
-                del self._raw[key]  # nothing of the new process can be compared with the old one
+            for key in [key for key in self.raw if key.target == reading.target]:
+                del self.raw[key]  # nothing of the new process can be compared with the old one
         for key, raw in engines.items():
             log.model = key.model or log.model
             log.signals.update(raw.histograms, (signal for signal, _ in raw.counters))
             increment = self._difference(key, raw, log, before, reading, restarted=restarted)
-            self._raw.setdefault(key, _Raw()).update(raw)
+            self.raw.setdefault(key, Raw()).update(raw)
             self._keep(increment)
         self._drop_engines_gone(reading)
 
@@ -127,7 +128,7 @@ class Windows:
         self.succeeded.discard(target)
         for key in [key for key in self.increments if key.target == target]:
             del self.increments[key]
-            self._raw.pop(key, None)
+            self.raw.pop(key, None)
         for place in [place for place in self.totals if place[0].target == target]:
             del self.totals[place]
 
@@ -162,12 +163,12 @@ class Windows:
         gone = [k for k, kept in self.increments.items() if k.target == now.target and kept[-1].to_seconds < oldest]
         for key in gone:
             del self.increments[key]
-            self._raw.pop(key, None)
+            self.raw.pop(key, None)
 
     def _difference(
-        self, key: EngineKey, raw: _Raw, log: TargetLog, before: Reading | None, now: Reading, *, restarted: bool
+        self, key: EngineKey, raw: Raw, log: TargetLog, before: Reading | None, now: Reading, *, restarted: bool
     ) -> Increment:
-        last = self._raw.get(key)
+        last = self.raw.get(key)
         known_since = before.at_seconds if before else log.first_attempt_at_seconds
         is_new_process = restarted or (
             now.process_start_seconds is not None and now.process_start_seconds > known_since
@@ -189,7 +190,7 @@ class Windows:
             }
         return Increment(key, start, now.at_seconds, counters, histograms, raw.gauges, restarted)
 
-    def _restarted(self, engines: Mapping[EngineKey, _Raw], before: Reading | None, now: Reading) -> bool:
+    def _restarted(self, engines: Mapping[EngineKey, Raw], before: Reading | None, now: Reading) -> bool:
         """Another process than before, by its start time, or by counters that fell where no start time is told."""
         if before is None:
             return False
@@ -198,13 +199,13 @@ class Windows:
         return any(
             value < last.counters.get(place, 0.0)
             for key, raw in engines.items()
-            if (last := self._raw.get(key)) is not None
+            if (last := self.raw.get(key)) is not None
             for place, value in raw.counters.items()
         )
 
 
-def _by_engine(reading: Reading) -> dict[EngineKey, _Raw]:
-    engines: dict[EngineKey, _Raw] = defaultdict(_Raw)
+def _by_engine(reading: Reading) -> dict[EngineKey, Raw]:
+    engines: dict[EngineKey, Raw] = defaultdict(Raw)
     for sample in reading.samples:
         raw = engines[EngineKey(reading.target, reading.source, sample.engine, sample.model)]
         place = raw.counters if sample.kind == "counter" else raw.gauges

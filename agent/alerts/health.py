@@ -27,7 +27,8 @@ def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, n
     if silent < -plan.scrape_interval_seconds:
         words = f"the clock was set back by {-silent:.0f} s or more: nothing newer can be read until then"
         return TargetStatus(name, log.source, "stale", seen, last.outcome, words, model, facts.role, facts.labels)
-    if last.outcome != "ok" and silent >= plan.down_after_seconds:
+    watched = min(silent, now_seconds - windows.restored_at_seconds) if windows.restored_at_seconds else silent
+    if last.outcome != "ok" and watched >= plan.down_after_seconds:
         words = f"no metrics page for {silent:.0f} s: {last.outcome}{': ' if last.detail else ''}{last.detail}"
         return TargetStatus(name, log.source, "down", seen, last.outcome, words, model, facts.role, facts.labels)
     if silent > 2.5 * plan.scrape_interval_seconds or seen is None:

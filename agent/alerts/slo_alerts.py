@@ -84,6 +84,10 @@ def good_words(slo: Slo) -> str:
 
 def budget_words(budget: Budget) -> str:
     """What is left of the budget, and over how much of the period that is known."""
+    if budget.remaining_ratio is None and budget.counts.total > 0:
+        return (
+            f"unknown: the counts of before were lost, and {budget.coverage_ratio:.1%} of the period was watched since"
+        )
     if budget.remaining_ratio is None:
         return "unknown: no events were counted in the period"
     covered = "" if budget.coverage_ratio >= 1 else f" ({budget.coverage_ratio:.1%} of the period was watched)"

@@ -10,6 +10,7 @@ from agent.windows import Windows
 
 CANARY_STRIKES = 3
 BLIND_AFTER_SECONDS = 90.0
+LOST_TOLD_SECONDS = 86_400.0
 
 NAMES = {"vllm": "EngineUnreachable", "lmcache": "CacheTierDown"}
 MENDS = {
@@ -38,7 +39,8 @@ def gpu_alerts(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wan
     for name, log in windows.targets.items():
         seen = log.last_ok.at_seconds if log.last_ok else log.first_attempt_at_seconds
         last = log.last_attempt
-        if log.source == "nvml" and last.outcome != "ok" and now_seconds - seen >= plan.down_after_seconds:
+        watched = now_seconds - max(seen, windows.restored_at_seconds or seen)
+        if log.source == "nvml" and last.outcome != "ok" and watched >= plan.down_after_seconds:
             words = {
                 "summary": f"{name} gives no figures",
                 "description": f"no reading for {now_seconds - seen:.0f} s: {last.outcome}: {last.detail}",
@@ -55,6 +57,7 @@ def blind_alert(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wa
     if not plan.targets or not windows.targets:
         return
     newest = max(log.last_attempt.at_seconds for log in windows.targets.values())
+    newest = max(newest, windows.restored_at_seconds or newest)
     if now_seconds - newest > max(BLIND_AFTER_SECONDS, 3 * plan.scrape_interval_seconds):
         detail = f"the last look at any target was {now_seconds - newest:.0f} s ago"
         words = {
@@ -65,6 +68,20 @@ def blind_alert(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wa
             "page_url": plan.page_url,
         }
         yield Wanted(alert_labels("AgentBlind", "page", plan.node), words)
+
+
+def lost_alert(lost_at_seconds: float | None, plan: Plan, now_seconds: float) -> Iterator[Wanted]:
+    """SLOStateLost: for a day after the state file could not be read, people are told that budgets began anew."""
+    if lost_at_seconds is not None and now_seconds - lost_at_seconds < LOST_TOLD_SECONDS:
+        words = {
+            "summary": "the SLO agent lost its memory",
+            "description": "The state file could not be read. What was spent of the error budgets before is unknown, "
+            "and every budget stays unknown until a whole period has been watched again.",
+            "cause": "the state file was damaged; it was moved aside, and the agent's log names it",
+            "recommendation": "look at the disk; put a copy of the state file back and restart the agent",
+            "page_url": plan.page_url,
+        }
+        yield Wanted(alert_labels("SLOStateLost", "ticket", plan.node), words)
 
 
 def _canary_down(status: TargetStatus, plan: Plan, windows: Windows) -> Iterator[Wanted]:

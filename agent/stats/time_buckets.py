@@ -5,13 +5,16 @@ that bucket's part in proportion: exact for steady traffic, off by at most one b
 """
 
 from array import array
-from math import floor
+from collections.abc import Iterator, Mapping, Sequence
+from math import floor, inf
 
 from agent.model import Counts, Events
 
 TIERS = ((5.0, 4_464), (60.0, 4_380), (300.0, 27_000))  # (width in seconds, buckets): 6.2 h, 3.04 d, 93.75 d
+CHUNK = 64  # buckets that are written to a state file together
 
-NOTHING = Counts()
+Numbers = tuple[float, float, float]  # good, bad, undecided
+NOTHING = (0.0, 0.0, 0.0)
 
 
 class TimeBuckets:
@@ -23,7 +26,7 @@ class TimeBuckets:
     def __init__(self) -> None:
         self.began_at_seconds: float | None = None
         self.last_event_at_seconds: float | None = None
-        self._totals = Counts()
+        self._totals: Numbers = NOTHING
         self._tiers = [_Tier(width, size) for width, size in TIERS]
 
     def begin(self, at_seconds: float) -> None:
@@ -33,31 +36,77 @@ class TimeBuckets:
 
     def add(self, events: Events) -> None:
         """Count events, spread evenly over the time in which they arose."""
-        if events.counts.total <= 0:
+        counts = events.counts
+        self.count(events.from_seconds, events.to_seconds, (counts.good, counts.bad, counts.undecided))
+
+    def count(self, from_seconds: float, to_seconds: float, numbers: Numbers) -> None:
+        """`add` without its nouns, for the many."""
+        good, bad, undecided = numbers
+        if good + bad + undecided <= 0:
             return
-        self.begin(events.from_seconds)
-        if self.last_event_at_seconds is None or events.to_seconds > self.last_event_at_seconds:
-            self.last_event_at_seconds = events.to_seconds
+        if self.began_at_seconds is None or from_seconds < self.began_at_seconds:
+            self.began_at_seconds = from_seconds
+        if self.last_event_at_seconds is None or to_seconds > self.last_event_at_seconds:
+            self.last_event_at_seconds = to_seconds
+        totals = self._totals
         for tier in self._tiers:
-            tier.add(events, self._totals)
-        self._totals += events.counts
+            if to_seconds >= tier.head_end_seconds or from_seconds < tier.head_start_seconds:
+                tier.add(from_seconds, to_seconds, numbers, totals)
+        self._totals = (totals[0] + good, totals[1] + bad, totals[2] + undecided)
 
     def since(self, start_seconds: float) -> Counts:
         """Everything after `start_seconds`; beyond the longest tier, everything that is kept."""
+        return Counts(*self.numbers_since(start_seconds))
+
+    def numbers_since(self, start_seconds: float) -> Numbers:
+        """`since` without its noun, for the many."""
         for tier in self._tiers:
-            if tier.reaches(start_seconds):
+            if start_seconds >= tier.reach_seconds:
                 return tier.since(start_seconds, self._totals)
         return self._tiers[-1].since(start_seconds, self._totals)
 
     def total(self) -> Counts:
         """Everything ever counted."""
-        return self._totals
+        return Counts(*self._totals)
 
     def coverage_ratio(self, window_seconds: float, now_seconds: float) -> float:
         """The part of the last `window_seconds` in which events were being counted."""
         if self.began_at_seconds is None:
             return 0.0
         return min(1.0, max(0.0, now_seconds - self.began_at_seconds) / window_seconds)
+
+    def outline(self) -> dict[str, object]:
+        """All but the buckets, as plain values."""
+        return {
+            "began_at_seconds": self.began_at_seconds,
+            "last_event_at_seconds": self.last_event_at_seconds,
+            "totals": list(self._totals),
+            "heads": [tier.head for tier in self._tiers],
+        }
+
+    def changed_chunks(self, *, everything: bool = False) -> Iterator[tuple[int, int, bytes]]:
+        """(tier, chunk, its bytes) of all buckets that changed since the last call."""
+        for number, tier in enumerate(self._tiers):
+            for chunk in tier.changed_chunks(everything=everything):
+                yield number, chunk, tier.chunk(chunk)
+
+    @classmethod
+    def restored(
+        cls,
+        began_at_seconds: float | None,
+        last_event_at_seconds: float | None,
+        totals: Sequence[float],
+        heads: Sequence[int | None],
+        chunks: Mapping[tuple[int, int], bytes],
+    ) -> "TimeBuckets":
+        """What `outline` and `changed_chunks` told. Raises ValueError where the two cannot belong together."""
+        buckets = cls()
+        buckets.began_at_seconds, buckets.last_event_at_seconds = began_at_seconds, last_event_at_seconds
+        good, bad, undecided = totals
+        buckets._totals = (good, bad, undecided)
+        for number, (tier, head) in enumerate(zip(buckets._tiers, heads, strict=True)):
+            tier.restore(head, {chunk: body for (of, chunk), body in chunks.items() if of == number})
+        return buckets
 
 
 class _Tier:
@@ -66,62 +115,118 @@ class _Tier:
     At the end of the head itself the running total is the total of all: most events touch nothing here.
     """
 
+    __slots__ = (
+        "_bad", "_changed_from", "_good", "_undecided", "head", "head_end_seconds", "head_start_seconds",
+        "reach_seconds", "size", "width",
+    )  # fmt: skip
+
     def __init__(self, width_seconds: float, size: int) -> None:
         self.width = width_seconds
         self.size = size
         self.head: int | None = None
+        self.head_start_seconds = self.head_end_seconds = self.reach_seconds = -inf
         self._good, self._bad, self._undecided = array("d"), array("d"), array("d")
+        self._changed_from: int | None = None  # every bucket from here to the head may have changed
 
-    def reaches(self, start_seconds: float) -> bool:
-        """Whether everything after `start_seconds` is still told apart from what came before."""
-        return self.head is None or floor(start_seconds / self.width) > self.head - self.size + 1
-
-    def add(self, events: Events, totals: Counts) -> None:
+    def add(self, from_seconds: float, to_seconds: float, numbers: Numbers, totals: Numbers) -> None:
         """Count events; `totals` are those before them."""
-        first, last = floor(events.from_seconds / self.width), floor(events.to_seconds / self.width)
+        first, last = floor(from_seconds / self.width), floor(to_seconds / self.width)
         head = self.head
         if head is None or last > head:
             head = self._advance(last, totals)
         if first >= head:
             return
-        span, counts = events.to_seconds - events.from_seconds, events.counts
-        for bucket in range(max(first, head - self.size), head):
-            share = 1.0 if bucket >= last else ((bucket + 1) * self.width - events.from_seconds) / span
-            place = bucket % self.size
-            self._good[place] += counts.good * share
-            self._bad[place] += counts.bad * share
-            self._undecided[place] += counts.undecided * share
+        span, width, size = to_seconds - from_seconds, self.width, self.size
+        good, bad, undecided = numbers
+        first = max(first, head - size)
+        self._note_change(first)
+        for bucket in range(first, head):
+            share = 1.0 if bucket >= last else ((bucket + 1) * width - from_seconds) / span
+            place = bucket % size
+            self._good[place] += good * share
+            if bad:
+                self._bad[place] += bad * share
+            if undecided:
+                self._undecided[place] += undecided * share
 
-    def _advance(self, bucket: int, totals: Counts) -> int:
+    def _advance(self, bucket: int, totals: Numbers) -> int:
         if self.head is None:
-            self._good, self._bad, self._undecided = (array("d", bytes(8 * self.size)) for _ in range(3))
-            self.head = bucket
-        for index in range(max(self.head, bucket - self.size), bucket):
-            place = index % self.size
-            self._good[place], self._bad[place], self._undecided[place] = totals.good, totals.bad, totals.undecided
-        self.head = max(self.head, bucket)
-        return self.head
+            self._allocate()
+            before = bucket
+        else:
+            before = max(self.head, bucket - self.size)
+            self._note_change(before)
+        good, bad, undecided = totals
+        size = self.size
+        for index in range(before, bucket):
+            place = index % size
+            self._good[place], self._bad[place], self._undecided[place] = good, bad, undecided
+        self._set_head(bucket)
+        return bucket
 
-    def since(self, start_seconds: float, totals: Counts) -> Counts:
+    def _allocate(self) -> None:
+        self._good, self._bad, self._undecided = (array("d", bytes(8 * self.size)) for _ in range(3))
+
+    def _set_head(self, head: int) -> None:
+        """`reach_seconds`: everything from there on is still told apart from what came before."""
+        self.head = head
+        self.head_start_seconds, self.head_end_seconds = head * self.width, (head + 1) * self.width
+        self.reach_seconds = (head - self.size + 2) * self.width
+
+    def _note_change(self, bucket: int) -> None:
+        if self._changed_from is None or bucket < self._changed_from:
+            self._changed_from = bucket
+
+    def since(self, start_seconds: float, totals: Numbers) -> Numbers:
         if self.head is None:
-            return Counts()
+            return NOTHING
         bucket = floor(start_seconds / self.width)
         if bucket > self.head:
-            return Counts()
+            return NOTHING
         passed = (start_seconds - bucket * self.width) / self.width  # unix times have no digits to spare
-        before, end = self._end(bucket - 1, totals), self._end(bucket, totals)
+        good, bad, undecided = self._end(bucket - 1, totals)
+        good_after, bad_after, undecided_after = self._end(bucket, totals)
         rest = 1.0 - passed
-        return Counts(
-            max(0.0, totals.good - rest * before.good - passed * end.good),
-            max(0.0, totals.bad - rest * before.bad - passed * end.bad),
-            max(0.0, totals.undecided - rest * before.undecided - passed * end.undecided),
+        return (
+            max(0.0, totals[0] - rest * good - passed * good_after),
+            max(0.0, totals[1] - rest * bad - passed * bad_after),
+            max(0.0, totals[2] - rest * undecided - passed * undecided_after),
         )
 
-    def _end(self, bucket: int, totals: Counts) -> Counts:
+    def _end(self, bucket: int, totals: Numbers) -> Numbers:
         """The running totals at the end of a bucket."""
         if self.head is None or bucket >= self.head:
             return totals
         if bucket < self.head - self.size:
             return NOTHING
         place = bucket % self.size
-        return Counts(self._good[place], self._bad[place], self._undecided[place])
+        return self._good[place], self._bad[place], self._undecided[place]
+
+    def changed_chunks(self, *, everything: bool) -> list[int]:
+        if self.head is None:
+            return []
+        changed = self.head - self.size if everything else self._changed_from
+        self._changed_from = None
+        if changed is None:
+            return []
+        buckets = range(max(changed, self.head - self.size), self.head)
+        return sorted({bucket % self.size // CHUNK for bucket in buckets})
+
+    def chunk(self, number: int) -> bytes:
+        """The chunk's good counts, then the bad ones, then the undecided ones: 8 bytes each, in machine order."""
+        part = slice(number * CHUNK, (number + 1) * CHUNK)
+        return b"".join(numbers[part].tobytes() for numbers in (self._good, self._bad, self._undecided))
+
+    def restore(self, head: int | None, chunks: Mapping[int, bytes]) -> None:
+        if head is None:
+            return
+        self._allocate()
+        for number, body in chunks.items():
+            numbers = array("d", body)
+            start, stop = number * CHUNK, min((number + 1) * CHUNK, self.size)
+            length = stop - start
+            if len(numbers) != 3 * length:
+                raise ValueError(f"chunk {number} has {len(numbers)} numbers instead of {3 * length}")
+            for place, of in enumerate((self._good, self._bad, self._undecided)):
+                of[start:stop] = numbers[place * length : (place + 1) * length]
+        self._set_head(head)

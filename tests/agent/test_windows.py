@@ -158,7 +158,7 @@ def test_a_target_that_vanishes_is_forgotten_with_everything_of_it() -> None:
     windows.take(engine.reading(20))
     windows.take_probe(ProbeResult("vllm-0", "chat", "ok", 20, 21))
     windows.forget("vllm-0")
-    left = (windows.targets, windows.increments, windows.probes, windows.totals, windows.succeeded, windows._raw)
+    left = (windows.targets, windows.increments, windows.probes, windows.totals, windows.succeeded, windows.raw)
     assert [len(each) for each in left] == [0] * 6
     windows.take(engine.reading(30))
     assert tokens(list(windows.increments[KEY])) == 0
@@ -195,4 +195,4 @@ def test_an_engine_long_gone_from_a_page_leaves_nothing_behind() -> None:
     for step in range(30):
         windows.take(page_of([one, two] if step < 5 else [one], 10.0 * step))
     assert [key.engine for key in windows.increments] == ["0"]
-    assert [key.engine for key in windows._raw] == ["0"]
+    assert [key.engine for key in windows.raw] == ["0"]

@@ -1,0 +1,198 @@
+"""The memory as plain values and back: what a state file holds of it, and what it leaves behind.
+
+Kept: counts, last raw counters with the process's start, balances of pending requests, the alert book, the ledger, the
+newest canary results. Left behind: the last hour's increments, so that percentiles begin anew after a restart.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
+from agent.model import Alert, Evidence, Recommendation
+from agent.sli.count import PendingBook
+from agent.sli.pending import Ended, PendingRequests
+from agent.stats.time_buckets import TimeBuckets
+from agent.tick import Memory
+from agent.windows import EngineKey, Raw, TargetLog, Windows
+from probes.sample import HistogramSample, PageWarning, ProbeResult, Reading
+
+KEPT_PROBES = 20  # of each target
+Row = tuple[str, int, bytes]  # name, place, body
+Kind = TypeVar("Kind", Alert, Recommendation, HistogramSample, ProbeResult, Reading)
+
+
+class SavedMemory:
+    """Tells the rows that changed since they were last told, so that a save writes kilobytes and not the whole."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[str, TimeBuckets] = {}
+        self._targets: set[str] = set()
+
+    def changes(self, memory: Memory, now_seconds: float, *, everything: bool) -> tuple[list[str] | None, list[Row]]:
+        """Names whose rows are to be deleted first (None: all), and the rows to write. All readings must be counted."""
+        windows = memory.windows
+        known = {} if everything else self._buckets
+        gone = [name for name, buckets in self._buckets.items() if windows.events.get(name) is not buckets]
+        deleted = [of for name in gone for of in _names_of_slo(name)]
+        deleted += [f"target/{name}" for name in self._targets - windows.targets.keys()]
+        rows = [("memory", 0, _json(_memory_form(memory, now_seconds)))]
+        rows += [(f"target/{name}", 0, _json(_target_form(windows, name))) for name in windows.targets]
+        for name, buckets in windows.events.items():
+            outline, *tiers = _names_of_slo(name)
+            rows.append((outline, 0, _json(buckets.outline())))
+            rows += [
+                (tiers[tier], chunk, body)
+                for tier, chunk, body in buckets.changed_chunks(everything=known.get(name) is not buckets)
+            ]
+        self._buckets, self._targets = dict(windows.events), set(windows.targets)
+        return (None if everything else deleted), rows
+
+    def restored(self, rows: Iterable[Row], now_seconds: float) -> tuple[Memory, float]:
+        """The memory, and when it was saved. Raises ValueError, KeyError or TypeError where rows are none of ours."""
+        chunks: dict[str, dict[tuple[int, int], bytes]] = {}
+        forms: dict[str, Any] = {}
+        for name, place, body in rows:
+            if name.startswith("buckets/"):
+                _, tier, slo = name.split("/", 2)
+                chunks.setdefault(slo, {})[int(tier), place] = body
+            else:
+                forms[name] = json.loads(body)
+        memory = Memory()
+        for name, form in forms.items():
+            kind, _, rest = name.partition("/")
+            if kind == "slo":
+                memory.windows.events[rest] = TimeBuckets.restored(**form, chunks=chunks.get(rest, {}))
+            elif kind == "target":
+                _restore_target(memory.windows, rest, form)
+        saved_at = _restore_memory(memory, forms["memory"])
+        memory.windows.restored_at_seconds = now_seconds
+        self._buckets, self._targets = dict(memory.windows.events), set(memory.windows.targets)
+        return memory, saved_at
+
+
+def _names_of_slo(name: str) -> list[str]:
+    return [f"slo/{name}", *(f"buckets/{tier}/{name}" for tier in range(3))]
+
+
+def _json(form: object) -> bytes:
+    return json.dumps(form, default=list, separators=(",", ":")).encode()
+
+
+def _memory_form(memory: Memory, now_seconds: float) -> dict[str, object]:
+    balances = memory.pending.balances.items()
+    return {
+        "saved_at_seconds": now_seconds,
+        "lost_at_seconds": memory.lost_at_seconds,
+        "definitions": memory.pending.definitions,
+        "balances": [(slo, key, asdict(balance)) for (slo, key), balance in balances if balance is not None],
+        "firing": [_alert_form(alert) for alert in memory.alerts.firing.values()],
+        "ledger": [asdict(entry) for entry in memory.ledger.entries],
+    }
+
+
+def _alert_form(alert: Alert) -> dict[str, object]:
+    return {
+        "labels": alert.labels,
+        "annotations": dict(alert.annotations),
+        "starts_at_seconds": alert.starts_at_seconds,
+    }
+
+
+def _target_form(windows: Windows, name: str) -> dict[str, object]:
+    log = windows.targets[name]
+    results = list(windows.probes.get(name, ()))[-KEPT_PROBES:]
+    return {
+        "source": log.source,
+        "first_attempt_at_seconds": log.first_attempt_at_seconds,
+        "last_attempt": _reading_form(log.last_attempt),
+        "last_ok": None if log.last_ok is None else _reading_form(log.last_ok),
+        "model": log.model,
+        "signals": sorted(log.signals),
+        "has_succeeded": name in windows.succeeded,
+        "probes": [asdict(result) for result in results],
+        "engines": [(key, _raw_form(raw)) for key, raw in windows.raw.items() if key.target == name],
+    }
+
+
+def _reading_form(reading: Reading) -> dict[str, object]:
+    """Without its samples: `Raw` has them."""
+    return {
+        "target": reading.target,
+        "source": reading.source,
+        "at_seconds": reading.at_seconds,
+        "outcome": reading.outcome,
+        "detail": reading.detail,
+        "process_start_seconds": reading.process_start_seconds,
+        "warnings": [(warning.code, warning.message) for warning in reading.warnings],
+    }
+
+
+def _raw_form(raw: Raw) -> dict[str, object]:
+    return {
+        "counters": list(raw.counters.items()),
+        "gauges": list(raw.gauges.items()),
+        "histograms": [(signal, asdict(histogram)) for signal, histogram in raw.histograms.items()],
+    }
+
+
+def _restore_memory(memory: Memory, form: Mapping[str, Any]) -> float:
+    memory.lost_at_seconds = form["lost_at_seconds"]
+    memory.pending = PendingBook(
+        {(slo, EngineKey(*key)): _balance(balance) for slo, key, balance in form["balances"]},
+        {name: tuple(definition) for name, definition in form["definitions"].items()},
+    )
+    for alert in form["firing"]:
+        labels = tuple((key, value) for key, value in alert["labels"])
+        memory.alerts.firing[labels] = Alert(labels, alert["annotations"], alert["starts_at_seconds"])
+    memory.ledger.entries += map(_recommendation, form["ledger"])
+    return float(form["saved_at_seconds"])
+
+
+def _balance(form: dict[str, Any]) -> PendingRequests:
+    arrivals = deque((at, arrived) for at, arrived in form["_arrivals"])
+    return PendingRequests(**{**form, "_arrivals": arrivals, "_unread": Ended(**form["_unread"])})
+
+
+def _recommendation(form: dict[str, Any]) -> Recommendation:
+    evidence = tuple(Evidence(**item) for item in form["evidence"])
+    return _made(Recommendation, {**form, "evidence": evidence})
+
+
+def _restore_target(windows: Windows, name: str, form: Mapping[str, Any]) -> None:
+    last_ok = form["last_ok"]
+    windows.targets[name] = TargetLog(
+        form["source"],
+        form["first_attempt_at_seconds"],
+        _reading(form["last_attempt"]),
+        None if last_ok is None else _reading(last_ok),
+        form["model"],
+        set(form["signals"]),
+    )
+    if form["has_succeeded"]:
+        windows.succeeded.add(name)
+    windows.probes[name].extend(_made(ProbeResult, result) for result in form["probes"])
+    for key, raw in form["engines"]:
+        windows.raw[EngineKey(*key)] = Raw(
+            _places(raw["counters"]),
+            {signal: _made(HistogramSample, histogram) for signal, histogram in raw["histograms"]},
+            _places(raw["gauges"]),
+        )
+
+
+def _reading(form: dict[str, Any]) -> Reading:
+    return _made(Reading, {**form, "warnings": [PageWarning(*warning) for warning in form["warnings"]]})
+
+
+def _places(items: Iterable[Sequence[Any]]) -> dict[tuple[str, str], float]:
+    return {(signal, label): value for (signal, label), value in items}
+
+
+def _made(kind: type[Kind], form: Mapping[str, Any]) -> Kind:
+    """A frozen noun of these fields; one that this version does not know is left out. JSON's lists become tuples."""
+    known = {field.name for field in fields(kind)}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in form.items() if name in known
+    }
+    return kind(**values)
