@@ -1,7 +1,8 @@
 """What reading a page costs, beside prometheus_client's own parser: `make bench`.
 
-Consecutive pages of an engine under load, every one different, once through each reader in turn, in CPU time; ours
-gives samples and histograms ready for the windows, the other one families. No page is kept; a first sight is printed too.
+Consecutive pages of an engine under load, every one different, once through each reader in turn, in CPU time;
+ours gives samples and histograms ready for the windows, the other one families. No page is kept; what a first sight
+costs is printed too.
 """
 
 import gzip
