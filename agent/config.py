@@ -255,6 +255,13 @@ class Server(Section):
         return int(self.listen.rpartition(":")[2])
 
 
+class State(Section):
+    """The file in which counts, budgets and firing alerts survive a restart."""
+
+    path: Path = Field(description="SQLite file; made where it is not there. One agent a file.")
+    save_seconds: Seconds = Field(15, description="Time between two saves, seconds; alerts are saved at once.")
+
+
 class Config(Section):
     """The whole of it."""
 
@@ -277,13 +284,6 @@ class Config(Section):
     goodput: Goodput = Field(default_factory=Goodput, description="What a good request keeps.")
     advice: Advice = Field(default_factory=Advice, description="What recommendations may assume.")
     alertmanager: Alertmanager = Field(default_factory=Alertmanager, description="Who is told of alerts.")
-class State(Section):
-    """The file in which counts, budgets and firing alerts survive a restart."""
-
-    path: Path = Field(description="SQLite file; made where it is not there. One agent a file.")
-    save_seconds: Seconds = Field(15, description="Time between two saves, seconds; alerts are saved at once.")
-
-
     outputs: Outputs = Field(default_factory=Outputs, description="Where figures go.")
-    server: Server = Field(default_factory=Server, description="The agent's own HTTP server.")
     state: State | None = Field(None, description="Where the memory is kept; absent: a restart begins anew.")
+    server: Server = Field(default_factory=Server, description="The agent's own HTTP server.")
