@@ -10,11 +10,13 @@ from agent.config import Config
 from agent.model import Counts, Snapshot
 from agent.plan import Plan
 from agent.signals.read import Question, read_signals
+from agent.span_log import NOBODYS, SpanLog
 from agent.stats.goodput import GoodputTarget
 from agent.tick import Memory
 from agent.view import LatencyTotal, SignalsView
 from probes.clock import Clock
 from probes.sample import HistogramSample, ProbeResult
+from probes.spans.result import SpanResult
 
 SHOWN = ("ttft_seconds", "itl_seconds", "tpot_seconds", "e2e_seconds")
 
@@ -28,6 +30,7 @@ class LivingView:
     memory: Memory
     clock: Clock
     canaries: CanaryLog = field(default_factory=CanaryLog)
+    spans: SpanLog = field(default_factory=SpanLog)
     last: Snapshot | None = None
 
     def snapshot(self) -> Snapshot:
@@ -36,11 +39,20 @@ class LivingView:
     def signals(self, window_seconds: float) -> SignalsView:
         now, windows = self.now_seconds(), self.memory.windows
         names = [*self.plan.targets, *(n for n, log in windows.targets.items() if log.source == "nvml")]
+        start = now - window_seconds
         each = {
-            name: read_signals(windows, now - window_seconds, now, [name], self._question([name])) for name in names
+            name: self.spans.add_to(
+                read_signals(windows, start, now, [name], self._question([name])), start, now, [name]
+            )
+            for name in names
         }
-        total = read_signals(windows, now - window_seconds, now, names, self._question(list(self.plan.targets)))
-        return SignalsView(window_seconds, each, total)
+        total = read_signals(windows, start, now, names, self._question(list(self.plan.targets)))
+        return SignalsView(window_seconds, each, self.spans.add_to(total, start, now, [*names, NOBODYS]))
+
+    def take_spans(self, spans: Sequence[SpanResult]) -> None:
+        """Keep finished requests; judged by the goodput that the config asks for now."""
+        goodput = GoodputTarget(self.config.goodput.ttft_seconds, self.config.goodput.tpot_seconds)
+        self.spans.take(spans, list(self.plan.targets), goodput, self.now_seconds())
 
     def latency_totals(self) -> Sequence[LatencyTotal]:
         engines = [
@@ -52,7 +64,7 @@ class LivingView:
             for (key, signal), b in self.memory.windows.totals.items()
             if signal in SHOWN
         ]
-        return [*engines, *self.canaries.totals()]
+        return [*engines, *self.canaries.totals(), *self.spans.totals()]
 
     def event_totals(self) -> Mapping[str, Counts]:
         return {slo.name: self.memory.windows.events[slo.name].total() for slo in self.plan.slos}

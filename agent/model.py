@@ -272,6 +272,9 @@ class Signals:
     canary_itl_seconds: Latency | None = None
     canary_tpot_seconds: Latency | None = None
     canary_e2e_seconds: Latency | None = None
+    span_ttft_seconds: Latency | None = None
+    span_tpot_seconds: Latency | None = None
+    span_e2e_seconds: Latency | None = None
     over_threshold_ratio: Mapping[str, Figure | None] = field(default_factory=dict)
     request_rate_per_second: float | None = None
     prompt_tokens_per_second: float | None = None
@@ -283,6 +286,9 @@ class Signals:
     goodput_per_second: Figure | None = None
     goodput_ratio: Figure | None = None
     canary_goodput_ratio: Figure | None = None
+    span_goodput_ratio: Figure | None = None
+    span_requests: float | None = None
+    span_coverage_ratio: float | None = None
     canaries: float | None = None
     canaries_failed: float | None = None
     probe_share_ratio: float | None = None

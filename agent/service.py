@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from agent.config import Config, Server
+from agent.config import Config, Server, Spans
 from agent.errors import UsageError
 from agent.model import Effects
 from agent.outputs.alertmanager import AlertmanagerOutput
@@ -22,6 +22,8 @@ from agent.runtime import Agent, Listeners
 from agent.web.server import make_app
 from probes.clock import Clock
 from probes.recording import RecordingWriter
+from probes.spans.forward import ForwardTarget
+from probes.spans.receiver import ListenError, SpanReceiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
     """A whole agent for as long as the context lasts. Raises UsageError when its address is taken."""
     registry = CollectorRegistry()
     metrics = SelfMetrics(registry)
-    async with aiohttp.ClientSession(trust_env=False) as session:
+    async with aiohttp.ClientSession(trust_env=False) as session, contextlib.AsyncExitStack() as stack:
         alertmanager = AlertmanagerOutput(
             config.alertmanager, session, clock, node=config.node, delivered=metrics.delivered
         )
@@ -49,21 +51,37 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
         agent = Agent(config, clock, metrics, Listeners(tuple(listeners), extras.recorder), extras.path)
         ViewCollector(agent.view, registry)
         runner = await _listen(config.server, make_app(agent.view, registry, agent, note=extras.note))
-        otlp = OtlpExport(config.outputs.otlp, agent.view, metrics, node=config.node) if config.outputs.otlp else None
-        if otlp is not None and config.outputs.otlp is not None:
+        stack.push_async_callback(runner.cleanup)
+        receiver = await _receiving(config.spans, agent, session)
+        stack.push_async_callback(receiver.stop)
+        if config.outputs.otlp is not None:
+            otlp = OtlpExport(config.outputs.otlp, agent.view, metrics, node=config.node)
+            stack.push_async_callback(otlp.stop)
             agent.also_every("otlp", config.outputs.otlp.interval_seconds, otlp.push)
-        posting = asyncio.create_task(alertmanager.run())
-        try:
-            async with agent.running():
-                yield agent
-        finally:
-            posting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await posting
-            await alertmanager.drain()
-            if otlp is not None:
-                await otlp.stop()
-            await runner.cleanup()
+        stack.push_async_callback(_end_posting, asyncio.create_task(alertmanager.run()), alertmanager)
+        await stack.enter_async_context(agent.running())
+        yield agent
+
+
+async def _end_posting(posting: asyncio.Task[None], alertmanager: AlertmanagerOutput) -> None:
+    posting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await posting
+    await alertmanager.drain()
+
+
+async def _receiving(spans: Spans, agent: Agent, session: aiohttp.ClientSession) -> SpanReceiver:
+    """The span receiver, listening where the config says; UsageError where it cannot."""
+    forward = None
+    if spans.forward is not None:
+        forward = ForwardTarget(spans.forward.url, spans.forward.headers(), spans.forward.timeout_seconds)
+    receiver = SpanReceiver(agent.view.take_spans, spans.grpc, spans.http, forward, session)
+    try:
+        if spans.grpc is not None or spans.http is not None:
+            await receiver.start()
+    except ListenError as error:
+        raise UsageError(str(error), "Is another collector there? Set spans.grpc and spans.http.") from None
+    return receiver
 
 
 async def _listen(server: Server, app: web.Application) -> web.AppRunner:

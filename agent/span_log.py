@@ -7,11 +7,11 @@ canaries are left out of users' figures and count in the coverage alone.
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from agent.canary_log import EDGES
-from agent.model import Figure, Latency
+from agent.model import Figure, Latency, Signals
 from agent.stats.goodput import GoodputTarget
 from agent.stats.interval import rank_interval, share_interval
 from agent.view import LatencyTotal
@@ -22,23 +22,8 @@ from probes.spans.sketch import LatencySketch
 
 SLOT_SECONDS = 10.0
 KEEP_SECONDS = 3_700.0
+NOBODYS = "unknown"  # the target of spans that name none we watch
 SIGNALS = ("ttft_seconds", "tpot_seconds", "e2e_seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class SpanSignals:
-    """Figures of users' requests over one window, exact to the sketch's 0.5 %. None without spans.
-
-    `requests` counts them; `goodput_ratio` is the share that kept TTFT and TPOT together; `coverage_ratio` is the
-    part of the finished requests (canaries included) whose span arrived.
-    """
-
-    requests: int
-    ttft_seconds: Latency | None
-    tpot_seconds: Latency | None
-    e2e_seconds: Latency | None
-    goodput_ratio: Figure | None
-    coverage_ratio: float | None
 
 
 @dataclass(slots=True)
@@ -52,27 +37,26 @@ class _Slot:
 
 
 class SpanLog:
-    """Spans of the last hour. `goodput` is what a good request keeps; a change of it holds for later spans."""
+    """Spans of the last hour."""
 
-    def __init__(self, goodput: GoodputTarget) -> None:
-        self.goodput = goodput
+    def __init__(self) -> None:
         self._slots: dict[str, deque[_Slot]] = defaultdict(deque)
         self._totals: dict[tuple[str, str, str], list[float]] = {}
 
-    def take(self, spans: Iterable[SpanResult], targets: Sequence[str], now_seconds: float) -> None:
-        """Keep finished requests. A span that names no target belongs to the only one there is, else to "unknown"."""
-        lone = targets[0] if len(targets) == 1 else "unknown"
+    def take(
+        self, spans: Iterable[SpanResult], targets: Sequence[str], goodput: GoodputTarget, now_seconds: float
+    ) -> None:
+        """Keep finished requests. A span that names no target belongs to the only one there is, else to nobody's."""
+        lone = targets[0] if len(targets) == 1 else NOBODYS
         for span in spans:
             name = span.target if span.target in targets else span.pod if span.pod in targets else lone
             ended = span.end_at_seconds if span.end_at_seconds is not None else now_seconds
-            self._count(self._slot(name, min(ended, now_seconds), now_seconds), name, span)
+            self._count(self._slot(name, min(ended, now_seconds), now_seconds), name, span, goodput)
 
-    def signals(
-        self, start_seconds: float, end_seconds: float, targets: Iterable[str], finished: float | None
-    ) -> SpanSignals | None:
-        """Figures over the slots inside the window, at most one slot short of it; None where no span came at all.
+    def add_to(self, signals: Signals, start_seconds: float, end_seconds: float, targets: Iterable[str]) -> Signals:
+        """The signals with what spans say over the same window, at most one slot short of it; without spans, as given.
 
-        `finished` are the requests that the engines' counters say have ended in it; None: coverage is unknown.
+        Coverage compares the spans with the requests that the engines' counters say have finished (canaries included).
         """
         slots = [
             slot
@@ -81,12 +65,19 @@ class SpanLog:
             if start_seconds <= slot.number * SLOT_SECONDS < end_seconds
         ]
         if not slots:
-            return None
+            return signals
         judged = sum(slot.good + slot.bad for slot in slots)
         requests, good = sum(slot.requests for slot in slots), sum(slot.good for slot in slots)
         ttft, tpot, e2e = (_latency(_merged(slot.sketches[signal] for slot in slots)) for signal in SIGNALS)
-        arrived = coverage(sum(slot.spans for slot in slots), finished)
-        return SpanSignals(requests, ttft, tpot, e2e, _goodput(good, judged, requests), arrived)
+        return replace(
+            signals,
+            span_ttft_seconds=ttft,
+            span_tpot_seconds=tpot,
+            span_e2e_seconds=e2e,
+            span_goodput_ratio=_goodput(good, judged, requests),
+            span_requests=float(requests),
+            span_coverage_ratio=coverage(sum(slot.spans for slot in slots), signals.requests_finished),
+        )
 
     def totals(self) -> list[LatencyTotal]:
         """One histogram per target, model and latency since the start."""
@@ -110,12 +101,12 @@ class SpanLog:
         self._slots[name] = deque(sorted(slots, key=lambda slot: slot.number))
         return next(slot for slot in self._slots[name] if slot.number == number)
 
-    def _count(self, slot: _Slot, name: str, span: SpanResult) -> None:
+    def _count(self, slot: _Slot, name: str, span: SpanResult, goodput: GoodputTarget) -> None:
         slot.spans += 1
         if span.is_canary:
             return
         slot.requests += 1
-        verdict = span.keeps(self.goodput.ttft_seconds, self.goodput.tpot_seconds)
+        verdict = span.keeps(goodput.ttft_seconds, goodput.tpot_seconds)
         slot.good += verdict is True
         slot.bad += verdict is False
         if not span.is_ok:

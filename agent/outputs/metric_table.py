@@ -127,6 +127,14 @@ CANARY_GOODPUT = Metric(
     "slo_agent_canary_goodput_ratio", "gauge", ("bound",), "1", "3",
     "Share of canaries that kept every latency threshold, all targets, last 5 minutes.",
 )  # fmt: skip
+SPAN_GOODPUT = Metric(
+    "slo_agent_span_goodput_ratio", "gauge", ("bound",), "1", "3",
+    "Share of users' requests that kept TTFT and TPOT, exactly from request spans, all targets, last 5 minutes.",
+)  # fmt: skip
+SPAN_COVERAGE = Metric(
+    "slo_agent_span_coverage_ratio", "gauge", (), "1", "1",
+    "Request spans received over requests finished, all targets, last 5 minutes; below 1 spans are lost or under way.",
+)  # fmt: skip
 PROBE_SHARE = Metric(
     "slo_agent_probe_share_ratio", "gauge", (), "1", "1",
     "Share of our own canaries in all requests, all targets, last 5 minutes.",
@@ -223,7 +231,7 @@ VIEW_METRICS = (
     EVENTS, BURN_RATE, BURN_FACTOR, BURNING, OBJECTIVE, BUDGET, COVERAGE, SLO_STATE, ALERT_FIRING, ALERTS_FIRING,
     TTFT, ITL, TPOT, E2E, PERCENTILE, MEAN,
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
-    GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, PROBE_SHARE,
+    GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE,
     KV_HIT, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
     REPLICAS, CONFIDENCE, TARGET_UP, TARGET_HEALTH, READING_AGE, TICK_AGE, SERIES_DROPPED,
 )  # fmt: skip

@@ -133,6 +133,8 @@ def _overall_points(signals: Signals) -> Iterator[Point]:
     yield from _figure(table.GOODPUT_RATIO, (), signals.goodput_ratio)
     yield from _figure(table.GOODPUT, (), signals.goodput_per_second)
     yield from _figure(table.CANARY_GOODPUT, (), signals.canary_goodput_ratio)
+    yield from _figure(table.SPAN_GOODPUT, (), signals.span_goodput_ratio)
+    yield from _known(table.SPAN_COVERAGE, (), signals.span_coverage_ratio)
     yield from _known(table.PROBE_SHARE, (), signals.probe_share_ratio)
     yield from _known(table.KV_HIT, ("prefix",), signals.prefix_cache_hit_ratio)
     yield from _known(table.KV_HIT, ("external",), signals.external_cache_hit_ratio)

@@ -69,7 +69,9 @@ const readings = (signals) => [
 ];
 
 function latencies(signals) {
-  const canary = LATENCIES.filter(([key]) => signals[`canary_${key}`]).map(([key, name]) => [`canary_${key}`, name]);
+  const others = ["span", "canary"].flatMap((from) =>
+    LATENCIES.filter(([key]) => signals[`${from}_${key}`]).map(([key, name]) => [`${from}_${key}`, name]),
+  );
   return el(
     "div.scroll",
     { tabindex: "0", role: "group", "aria-label": "Latency percentiles" },
@@ -77,13 +79,13 @@ function latencies(signals) {
       "table.latency",
       {},
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, term("bounds", "Latency")), QUANTILES.map((q) => el("th.num", { scope: "col" }, q)))),
-      el("tbody", {}, [...LATENCIES, ...canary].map(([key, name]) => latencyRow(key, name, signals[key]))),
+      el("tbody", {}, [...LATENCIES, ...others].map(([key, name]) => latencyRow(key, name, signals[key]))),
     ),
   );
 }
 
 function latencyRow(key, name, measured) {
-  const title = [term(name, name === "queue" ? "Queue" : name), key.startsWith("canary_") ? el("span.fine", {}, " canary") : ""];
+  const title = [term(name, name === "queue" ? "Queue" : name), /^(span|canary)_/.test(key) ? el("span.fine", {}, key.startsWith("span") ? " exact" : " canary") : ""];
   const cells = QUANTILES.map((quantile) => {
     const { text, bounds } = figure(measured?.[quantile], latency, seconds);
     return el("td.num", {}, el("span.value", {}, soft(text)), bounds && el("span.bounds", {}, bounds));
@@ -103,6 +105,9 @@ function rows(s) {
     ["Waiting", ...level(s.requests_waiting, number)],
     [term("goodput", "Goodput"), ...bounded(s.goodput_per_second, perSecond)],
     [term("goodput", "Good share"), ...bounded(s.goodput_ratio, percent)],
+    ...(isKnown(s.span_requests)
+      ? [[term("goodput", "Good share, exact"), figure(s.span_goodput_ratio, percent).text, `from ${number(s.span_requests)} request spans, ${percent(s.span_coverage_ratio)} of those finished`]]
+      : []),
     ["Prompt tokens", perSecond(s.prompt_tokens_per_second), ""],
     ["Output tokens", perSecond(s.generation_tokens_per_second), ""],
     [term("KV cache", "KV cache used"), ...level(s.kv_usage_ratio, percent)],
