@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from agent.model import Severity, SliName, SliSource, Tier
+from probes.canary.limits import CanaryLimits
 from probes.catalogue import Canary, default_canaries
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
@@ -241,6 +242,31 @@ class Outputs(Section):
     dashboard_url: str = Field("", description="Address of the Grafana dashboard; stands in alerts.")
 
 
+class SpanForward(Section):
+    """The user's own collector, which gets every span on; vLLM itself has one address for them."""
+
+    url: str = Field(description="OTLP/HTTP address for traces, such as http://collector:4318/v1/traces.")
+    bearer_token_file: Path | None = Field(None, description="File that holds its token; read at the start.")
+    timeout_seconds: Seconds = Field(5, description="Longest wait for one post, seconds.")
+
+    _check_url = field_validator("url")(_http_url)
+
+    def headers(self) -> dict[str, str]:
+        """What the collector wants to see; without the token where its file cannot be read, and it answers 401."""
+        if self.bearer_token_file is None:
+            return {}
+        token = Auth(bearer_token_file=self.bearer_token_file, bearer_token_env=None).token()
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+class Spans(Section):
+    """Where vLLM's OpenTelemetry request spans come in; absent: nowhere. See docs/spans.md."""
+
+    grpc: str | None = Field(None, pattern=LISTEN, description="host:port for OTLP/gRPC, such as 127.0.0.1:4317.")
+    http: str | None = Field(None, pattern=LISTEN, description="host:port for OTLP/HTTP, such as 127.0.0.1:4318.")
+    forward: SpanForward | None = Field(None, description="A collector that gets every span on; absent: none.")
+
+
 class Server(Section):
     """The agent's own HTTP server."""
 
@@ -278,6 +304,8 @@ class Config(Section):
         default_factory=default_canaries,
         description="Synthetic requests; default: chat and models. An empty list sends none.",
     )
+    canary_limits: CanaryLimits = Field(default_factory=CanaryLimits, description="What canaries may take.")
+    spans: Spans = Field(default_factory=Spans, description="Where request spans come in.")
     slos: list[Slo] = Field(default_factory=list, description="The promises.")
     burn: BurnPolicy = Field(default_factory=BurnPolicy, description="When a burning budget alerts.")
     prices: Prices = Field(default_factory=Prices, description="For tokens per dollar.")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
+from agent.canaries import Canaries
 from agent.config import Config, Target
 from agent.config_file import load_config
 from agent.errors import AgentError, ConfigError
@@ -17,13 +18,11 @@ from agent.keeping import Keeper
 from agent.living import LivingView
 from agent.model import Effects
 from agent.outputs.self_metrics import SelfMetrics
-from agent.planning import canary_targets, config_hash, make_plan, page_target, probe_task
+from agent.planning import canary_targets, config_hash, make_plan, page_target
 from agent.tick import Memory, tick
 from agent.watched import watched_targets
-from probes.canary.chat import ChatCanary
 from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
-from probes.canary.task import unrun
 from probes.clock import Clock
 from probes.discovery.file import FileTargets
 from probes.nvml import GpuReader, in_own_thread, load_nvml
@@ -64,6 +63,7 @@ class Agent:
         self.view = LivingView(config, plan, Memory(), clock)
         self._scrapers: dict[str, Scraper] = {}
         self._canary = CanaryProcess(clock)
+        self._canaries = Canaries(clock, self.view, self._canary)
         self._gpus: GpuReader | None = None
         self._further: dict[str, tuple[float, Callable[[], None]]] = {}
         self._session: aiohttp.ClientSession | None = None
@@ -128,10 +128,7 @@ class Agent:
     async def probe(self, url: str, model: str | None) -> ProbeResult | str:
         """One canary on request, in the canary process."""
         known = next((t for t in self._targets if t.url == url.rstrip("/")), None)
-        canary = next((c for c in self.config.canaries if isinstance(c, ChatCanary)), ChatCanary())
-        target = known or Target(name="asked-for", url=url)
-        task = probe_task(canary, target, model or self._model_of(target.name), self.clock.now_seconds())
-        return await self._canary.probe(task)
+        return await self._canaries.ask(known or Target(name="asked-for", url=url), model, self.config)
 
     def target_urls(self) -> Mapping[str, str]:
         """Base addresses of the vLLM targets."""
@@ -202,7 +199,7 @@ class Agent:
 
     async def _probe(self, canary: CanaryItem, target: Target, job: str) -> None:
         planned = self._jobs.planned_at_seconds(job)
-        result = await self._canary.probe(probe_task(canary, target, self._model_of(target.name), planned))
+        result = await self._canaries.run(canary, target, self.config, planned)
         if target in self._targets:
             self._take_probe(result)
 
@@ -236,6 +233,7 @@ class Agent:
             self.view.memory.windows.forget(name)
             self._scrapers.pop(name, None)
             self.metrics.forget_target(name)
+            self._canaries.gate.forget(name)
         log.info("targets now=%d gone=%s", len(targets), ",".join(sorted(gone)) or "none")
         self._targets = targets
         self.view.plan = plan
@@ -255,10 +253,6 @@ class Agent:
             self._gpus = GpuReader(library)
         elif self.config.gpu.enabled == "yes":
             log.warning("gpu readings off reason=%r", why_not)
-
-    def _model_of(self, name: str) -> str | None:
-        known = self.view.memory.windows.targets.get(name)
-        return known.model or None if known else None
 
     def _take_probe(self, result: ProbeResult) -> None:
         if result.feels_like_a_user:
@@ -283,8 +277,7 @@ class Agent:
         self.metrics.job_missed(name)
         if name.startswith("canary/"):
             canary, target, _ = job.arguments
-            task = probe_task(canary, target, self._model_of(target.name), planned_at_seconds)
-            self._take_probe(unrun(task, "missed", self.clock.now_seconds(), "the agent had no time for it"))
+            self._take_probe(self._canaries.missed(canary, target, planned_at_seconds))
 
 
 def _gpu_write(reading: Reading, body: dict[str, object]) -> Callable[[RecordingWriter], None]:

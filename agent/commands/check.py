@@ -88,3 +88,16 @@ def _canary_lines(config: Config, engines: int) -> Iterator[str]:
         count = engines if "*" in canary.targets else len(canary_targets(canary, config.targets))
         yield f"\ncanary {canary.kind}: every {canary.interval_seconds:g} s on {count} targets"
         yield f"  each target: {cost_words(canary)}"
+    yield from _budget_lines(config)
+
+
+def _budget_lines(config: Config) -> Iterator[str]:
+    limits = config.canary_limits
+    if not limits.enabled:
+        yield "\nwarning: canary_limits.enabled is false: no canary is sent."
+    wanted = sum(canary.cost().tokens * 3600 / canary.interval_seconds for canary in config.canaries)
+    if wanted > limits.tokens_per_hour:
+        yield (
+            f"\nwarning: all canaries together want {wanted:,.0f} tokens/h of a target, and canary_limits."
+            f"tokens_per_hour is {limits.tokens_per_hour:,}: what goes beyond is skipped_budget."
+        )

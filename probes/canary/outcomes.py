@@ -73,6 +73,11 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "invalid_url": Outcome("excluded", "the target's URL cannot be used"),
     "internal_error": Outcome("excluded", "a fault of the prober itself; please report it"),
     "cancelled": Outcome("excluded", "stopped by us while in flight"),
+    "loading": Outcome("excluded", "refused within canary_limits.warm_up_seconds by a target that never answered yet"),
+    "skipped_paused": Outcome("excluded", "not sent: canaries are switched off"),
+    "skipped_pressure": Outcome("excluded", "not sent: users wait, or the KV cache is full"),
+    "skipped_budget": Outcome("excluded", "not sent: the target's budget of canary tokens is used"),
+    "skipped_backoff": Outcome("excluded", "not sent: the target fails, or refuses our key; it gets less load"),
     "missed": Outcome("excluded", "could not run in its time: the previous probe on this target still ran"),
 }
 

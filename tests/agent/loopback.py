@@ -74,11 +74,12 @@ async def never(_request: web.Request) -> web.Response:
 
 
 def config(**parts: Any) -> Config:
-    """A quick config: pages every 0.1 s, a tick every 0.1 s, no GPUs."""
+    """A quick config: pages every 0.1 s, a tick every 0.1 s, no GPUs, no canaries."""
     quick: dict[str, Any] = {
         "tick_seconds": 0.1,
         "scrape": {"interval_seconds": 0.1, "timeout_seconds": 0.1},
         "gpu": {"enabled": "no"},
+        "canaries": [],
         "server": {"listen": "127.0.0.1:0"},
     }
     return Config.model_validate(quick | parts)

@@ -1,0 +1,82 @@
+"""Canaries as the agent sends them: one at a time on a target, within limits, each with exactly one result."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent.config import Config, Target
+from agent.living import LivingView
+from agent.planning import canary_targets, probe_task
+from agent.windows import Windows
+from probes.canary.chat import ChatCanary
+from probes.canary.gate import HOUR_SECONDS, Gate, Pressure
+from probes.canary.item import CanaryItem
+from probes.canary.process import CanaryProcess
+from probes.canary.task import ProbeTask, unrun
+from probes.clock import Clock
+from probes.sample import ProbeResult
+
+TOKENS = ("prompt_tokens_total", "generation_tokens_total")
+
+
+@dataclass(slots=True)
+class Canaries:
+    """The canary process behind its gate."""
+
+    clock: Clock
+    view: LivingView
+    process: CanaryProcess
+    gate: Gate = field(default_factory=Gate)
+
+    async def run(self, canary: CanaryItem, target: Target, config: Config, planned_at_seconds: float) -> ProbeResult:
+        """One planned run: sent when the target is free, or not sent, and then the result says why."""
+        async with self.gate.turn(target.name):
+            now_seconds = self.clock.now_seconds()
+            task = self._task(canary, target, None, planned_at_seconds)
+            refusal = self.gate.refusal(
+                canary,
+                target.name,
+                config.canary_limits,
+                pressure_on(self.view.memory.windows, target.name, now_seconds),
+                now_seconds,
+                is_cheapest=canary.cost().tokens <= _least_tokens(config.canaries, target),
+            )
+            if refusal is not None:
+                return unrun(task, refusal.outcome, now_seconds, refusal.detail)
+            result = await self.process.probe(task)
+            return self.gate.take(canary, result, config.canary_limits, self.clock.now_seconds())
+
+    async def ask(self, target: Target, model: str | None, config: Config) -> ProbeResult:
+        """One chat canary that somebody asked for; what it takes counts, and nothing holds it back but another one."""
+        canary = next((item for item in config.canaries if isinstance(item, ChatCanary)), ChatCanary())
+        task = self._task(canary, target, model, self.clock.now_seconds())
+        async with self.gate.turn(target.name):
+            result = await self.process.probe(task)
+            return self.gate.take(canary, result, config.canary_limits, self.clock.now_seconds())
+
+    def missed(self, canary: CanaryItem, target: Target, planned_at_seconds: float) -> ProbeResult:
+        """The result of a run that nobody had time for."""
+        task = self._task(canary, target, None, planned_at_seconds)
+        return unrun(task, "missed", self.clock.now_seconds(), "the agent had no time for it")
+
+    def _task(self, canary: CanaryItem, target: Target, model: str | None, planned_at_seconds: float) -> ProbeTask:
+        known = self.view.memory.windows.targets.get(target.name)
+        return probe_task(canary, target, model or (known.model or None if known else None), planned_at_seconds)
+
+
+def pressure_on(windows: Windows, target: str, now_seconds: float) -> Pressure:
+    """What the target's last pages say of its users; None where they do not."""
+    last = [increments[-1] for key, increments in windows.increments.items() if key.target == target and increments]
+    waiting = [i.gauges["requests_waiting", ""] for i in last if ("requests_waiting", "") in i.gauges]
+    usage = [i.gauges["kv_usage_ratio", ""] for i in last if ("kv_usage_ratio", "") in i.gauges]
+    tokens = [
+        i.counters[signal, ""]
+        for i in windows.between(now_seconds - HOUR_SECONDS, now_seconds, [target])
+        for signal in TOKENS
+        if (signal, "") in i.counters
+    ]
+    return Pressure(sum(waiting) if waiting else None, max(usage) if usage else None, sum(tokens) if tokens else None)
+
+
+def _least_tokens(canaries: Sequence[CanaryItem], target: Target) -> int:
+    """What the cheapest canary of those sent to the target costs, tokens a run."""
+    return min((item.cost().tokens for item in canaries if canary_targets(item, [target])), default=0)

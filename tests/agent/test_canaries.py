@@ -1,0 +1,84 @@
+"""Canaries as the agent sends them: what users' pages say holds the dear ones back, and every run has a result."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from fake_engine import FakeEngine
+
+from agent.canaries import Canaries, pressure_on
+from agent.config import Config
+from agent.living import LivingView
+from agent.plan import Plan
+from agent.tick import Memory
+from probes.canary.gate import Pressure
+from probes.canary.task import ProbeTask, unrun
+from probes.clock import SystemClock
+from probes.sample import ProbeResult, Reading, Sample
+
+
+@dataclass
+class FakeProcess:
+    """Answers every task well, and keeps it."""
+
+    tasks: list[ProbeTask] = field(default_factory=list)
+
+    async def probe(self, task: ProbeTask) -> ProbeResult:
+        self.tasks.append(task)
+        return replace(unrun(task, "ok", 0.0, ""), timing_error_seconds=0.001)
+
+
+def page(at: float, engine: str, **values: float) -> Reading:
+    kinds = {"requests_waiting": "gauge", "kv_usage_ratio": "gauge"}
+    samples = [Sample(name, kinds.get(name, "counter"), engine, "m", value) for name, value in values.items()]  # type: ignore[arg-type]
+    return Reading("a", "vllm", at, samples=tuple(samples))
+
+
+def canaries(config: Config) -> tuple[Canaries, FakeProcess]:
+    clock, process = SystemClock(), FakeProcess()
+    view = LivingView(config, Plan((), {}), Memory(), clock)
+    return Canaries(clock, view, process), process  # type: ignore[arg-type]
+
+
+def a_config(**more: object) -> Config:
+    kinds = [{"kind": "chat"}, {"kind": "long_prompt"}]
+    return Config.model_validate({"targets": [{"name": "a", "url": "http://a:1"}], "canaries": kinds, **more})
+
+
+def test_pressure_is_what_the_last_pages_say_and_unknown_without_one() -> None:
+    """Two engines on two pages: 1 + 2 wait, the fuller cache counts; 40 + 60 tokens came between the pages."""
+    view = LivingView(a_config(), Plan((), {}), Memory(), SystemClock())
+    assert pressure_on(view.memory.windows, "a", 100.0) == Pressure()
+    for at, tokens in ((10.0, 0.0), (20.0, 100.0)):
+        engines = [
+            page(at, "0", requests_waiting=1, kv_usage_ratio=0.5, prompt_tokens_total=0.4 * tokens),
+            page(at, "1", requests_waiting=2, kv_usage_ratio=0.7, generation_tokens_total=0.6 * tokens),
+        ]
+        view.memory.windows.take(replace(engines[0], samples=engines[0].samples + engines[1].samples))
+    assert pressure_on(view.memory.windows, "a", 100.0) == Pressure(3, 0.7, 100)
+    assert pressure_on(view.memory.windows, "b", 100.0) == Pressure()
+
+
+@pytest.mark.parametrize(
+    ("limits", "outcomes"),
+    [
+        ({}, ["ok", "ok"]),
+        ({"enabled": False}, ["skipped_paused"] * 2),
+        ({"tokens_per_hour": 100}, ["ok", "skipped_budget"]),
+    ],
+)
+async def test_every_run_has_a_result_with_its_planned_time(limits: dict[str, object], outcomes: list[str]) -> None:
+    config = a_config(canary_limits=limits)
+    sent, process = canaries(config)
+    results = [await sent.run(item, config.targets[0], config, 5.0) for item in config.canaries]
+    assert [result.outcome for result in results] == outcomes
+    assert [result.planned_at_seconds for result in results] == [5.0, 5.0]
+    assert len(process.tasks) == outcomes.count("ok")
+
+
+async def test_the_model_is_what_the_page_says_where_nobody_names_one() -> None:
+    config = a_config()
+    sent, process = canaries(config)
+    sent.view.memory.windows.take(replace(FakeEngine().reading(1.0), target="a"))
+    await sent.run(config.canaries[0], config.targets[0], config, 5.0)
+    await sent.ask(config.targets[0], "asked", config)
+    assert [task.model for task in process.tasks] == ["m", "asked"]
