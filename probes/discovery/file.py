@@ -25,6 +25,14 @@ class FileTargets:
     _stamp: tuple[int, int] | None = None
     _found: tuple[Found, ...] = field(default_factory=tuple)
 
+    @property
+    def place(self) -> str:
+        """Its path."""
+        return str(self.path)
+
+    async def refresh(self, session: object) -> None:
+        """A file is small: it is read when it is looked at."""
+
     def look(self) -> tuple[Found, ...]:
         """The current list; the file is parsed only when its time or size changed."""
         try:
@@ -49,7 +57,11 @@ def _reason(error: Exception) -> str:
 
 
 def _parse(text: str, suffix: str) -> tuple[Found, ...]:
-    groups = json.loads(text) if suffix == ".json" else yaml.safe_load(text)
+    return found_in(json.loads(text) if suffix == ".json" else yaml.safe_load(text))
+
+
+def found_in(groups: object) -> tuple[Found, ...]:
+    """The endpoints in a list of {targets, labels}, as file_sd and http_sd give it. Raises TypeError for others."""
     if not isinstance(groups, list):
         raise TypeError("expected a list of {targets: [host:port], labels: {...}}")
     return tuple(found for number, group in enumerate(groups) for found in _group(number, group))
