@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from agent.model import Alert, Evidence, Recommendation
 from agent.sli.count import PendingBook
-from agent.sli.pending import Ended, PendingRequests
+from agent.sli.pending import PendingRequests
 from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
 from agent.windows import EngineKey, Raw, TargetLog, Windows
@@ -152,7 +152,7 @@ def _restore_memory(memory: Memory, form: Mapping[str, Any]) -> float:
 
 def _balance(form: dict[str, Any]) -> PendingRequests:
     arrivals = deque((at, arrived) for at, arrived in form["_arrivals"])
-    return PendingRequests(**{**form, "_arrivals": arrivals, "_unread": Ended(**form["_unread"])})
+    return PendingRequests(**{**form, "_arrivals": arrivals})
 
 
 def _recommendation(form: dict[str, Any]) -> Recommendation:

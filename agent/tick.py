@@ -1,6 +1,7 @@
 """The sentence: readings are counted, SLOs judged, alerts and recommendations follow. No clock, no socket, no log."""
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agent.advice.ledger import Ledger
@@ -10,12 +11,14 @@ from agent.alerts.cause import likely_cause
 from agent.alerts.health import last_results, target_status
 from agent.alerts.slo_alerts import held_labels, slo_alerts, wants_alerts
 from agent.alerts.target_alerts import blind_alert, gpu_alerts, lost_alert, target_alerts
-from agent.model import Effects, Recommendation, Slo, SloStatus, Snapshot, TargetStatus
+from agent.model import Effects, Recommendation, SliSource, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
-from agent.sli.count import PendingBook, concerns, count_events
+from agent.sli.count import PendingBook, count_events
 from agent.sli.engine import counted_signal
 from agent.slo.status import slo_status
 from agent.windows import Windows
+
+SOURCES: tuple[SliSource, ...] = ("engine", "canary")
 
 
 @dataclass(slots=True)
@@ -36,12 +39,13 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     windows = memory.windows
     count_events(plan.slos, plan.targets, windows, memory.pending)
     targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
+    ours = _by_slo(memory.pending, targets)
     slos = tuple(
         slo_status(
             slo,
             windows.events[slo.name],
             now_seconds,
-            has_fresh_sources=_has_fresh_sources(plan, slo, targets, windows, now_seconds),
+            has_fresh_sources=_has_fresh_sources(slo, ours[slo.name], windows, now_seconds),
             lost_at_seconds=memory.lost_at_seconds,
         )
         for slo in plan.slos
@@ -78,11 +82,18 @@ def _names_slo(entry: Recommendation, slo: Slo) -> bool:
     return any(evidence.signal == f"burn_rate:{slo.name}" for evidence in entry.evidence)
 
 
-def _has_fresh_sources(
-    plan: Plan, slo: Slo, targets: tuple[TargetStatus, ...], windows: Windows, now_seconds: float
-) -> bool:
+def _by_slo(pending: PendingBook, targets: tuple[TargetStatus, ...]) -> Mapping[str, list[TargetStatus]]:
+    """The targets that each SLO, by its name, counts."""
+    found: dict[str, list[TargetStatus]] = defaultdict(list)
+    for target in targets:
+        for source in SOURCES:
+            for slo in pending.concerned(target.name, target.model, source):
+                found[slo.name].append(target)
+    return found
+
+
+def _has_fresh_sources(slo: Slo, ours: list[TargetStatus], windows: Windows, now_seconds: float) -> bool:
     """Whether somebody still tells what this SLO counts: a page that has it, or canaries."""
-    ours = [t for t in targets if concerns(slo, plan.targets.get(t.name), t.model)]
     if slo.source == "canary":
         oldest = now_seconds - (slo.pairs[0].short_seconds if slo.pairs else slo.period_seconds)
         return any(r.at_seconds > oldest for t in ours for r in last_results(windows, t.name, 1))

@@ -3,6 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import sub
 from typing import NamedTuple
 
 from agent.stats.buckets import Buckets
@@ -248,8 +249,9 @@ def _new_observations(before: HistogramSample | None, now: HistogramSample) -> B
         return _all_observations(now)
     if before.edges != now.edges:
         return None
-    rises = tuple(b - a for a, b in zip(_per_bucket(before.counts), _per_bucket(now.counts), strict=True))
-    if any(rise < 0 for rise in rises):
+    grown = tuple(map(sub, now.counts, before.counts))
+    rises = (grown[0], *map(sub, grown[1:], grown))
+    if min(rises) < 0:
         return None  # the page was not read at one instant
     total = None if before.total is None or now.total is None else now.total - before.total
     return Buckets(now.edges, rises, total)

@@ -4,7 +4,7 @@ many those are).
 
 from collections.abc import Mapping
 
-from agent.model import Counts, Events, SliName, Slo
+from agent.model import Counts, SliName, Slo
 from agent.sli.pending import Ended, Inside, PendingRequests
 from agent.stats.buckets import split_at
 from agent.windows import Increment
@@ -24,18 +24,20 @@ UNTIL_THE_END: tuple[SliName, ...] = ("availability", "e2e")
 UNTIL_FIRST_TOKEN: tuple[SliName, ...] = ("ttft", "queue")  # pending are those in the queue
 
 
-def engine_events(slo: Slo, increment: Increment, pending: PendingRequests | None) -> Events:
+def ended_requests(slo: Slo, increment: Increment) -> Ended:
+    """The requests that ended in one increment, by what their end says to an SLO; the same for all of one question."""
+    return _answers(slo, increment) if slo.sli == "availability" else _latencies(slo, increment)
+
+
+def engine_counts(slo: Slo, increment: Increment, ended: Ended, pending: PendingRequests | None) -> Counts:
     """What one increment adds to an SLO: requests that ended in it, and pending ones that became late.
 
     A pending request is charged once, when it is late: when it ends later on, its end is not charged again.
     """
-    ended = _answers(slo, increment) if slo.sli == "availability" else _latencies(slo, increment)
     if pending is None:
-        counts = Counts(ended.in_time + ended.answered, ended.bad + ended.refused, ended.undecided)
-    else:
-        inside = _inside(slo.sli, increment)
-        counts = pending.observe(increment.to_seconds, ended, inside, restarted=increment.restarted)
-    return Events(increment.from_seconds, increment.to_seconds, counts)
+        return Counts(ended.in_time + ended.answered, ended.bad + ended.refused, ended.undecided)
+    inside = _inside(slo.sli, increment)
+    return pending.observe(increment.to_seconds, ended, inside, restarted=increment.restarted)
 
 
 def pending_for(slo: Slo) -> PendingRequests | None:

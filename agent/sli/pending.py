@@ -26,15 +26,6 @@ class Ended:
     undecided: float = 0.0
     refused: float = 0.0
 
-    def __add__(self, other: "Ended") -> "Ended":
-        return Ended(
-            self.in_time + other.in_time,
-            self.answered + other.answered,
-            self.bad + other.bad,
-            self.undecided + other.undecided,
-            self.refused + other.refused,
-        )
-
     @property
     def left(self) -> float:
         """How many of them were in flight before."""
@@ -65,7 +56,7 @@ class PendingRequests:
     _preempted: float = 0.0  # at most so many of those that seem to wait have waited before
     _charged: float = 0.0  # at most so many of those in the engine were counted as bad already
     _uncleared: float = 0.0  # charged ones whose end, if it looks like an answer, is still to be left out
-    _unread: Ended = field(default_factory=Ended)  # ends of readings that did not say how many are in flight
+    _unread: float = 0.0  # ends of readings that did not say how many are in flight
 
     def observe(self, at_seconds: float, ended: Ended, inside: Inside | None, *, restarted: bool) -> Counts:
         """What one reading adds: `ended` since the last, `inside` now, None where the page does not say.
@@ -77,25 +68,26 @@ class PendingRequests:
             lost = max(0.0, self._in_flight - self._charged)
             self._arrivals.clear()
             self._arrived = self._gone = self._in_flight = self._preempted = self._charged = self._uncleared = 0.0
-            self._unread = Ended()
+            self._unread = 0.0
         late = self._balance(at_seconds, ended, inside)
         newly = max(0.0, ended.bad + late - self._charged)
-        self._charged += newly - ended.bad
-        self._uncleared = max(0.0, self._uncleared + newly - ended.bad)
-        undecided = self._clear(ended.undecided)
-        answered = self._clear(ended.answered)
-        if inside is not None:
-            self._charged = min(self._charged, inside.total)
+        undecided, answered = ended.undecided, ended.answered
+        if newly or ended.bad or self._uncleared:
+            self._charged += newly - ended.bad
+            self._uncleared = max(0.0, self._uncleared + newly - ended.bad)
+            undecided, answered = self._clear(undecided), self._clear(answered)
+        if inside is not None and self._charged > inside.total:
+            self._charged = inside.total
         return Counts(ended.in_time + answered, newly + lost + ended.refused, undecided)
 
     def _balance(self, at_seconds: float, ended: Ended, inside: Inside | None) -> float:
         """How many of the pending requests are late for certain."""
         if inside is None:
-            self._unread += ended
+            self._unread += ended.left
             return 0.0
         self._preempted = min(self._preempted + inside.preempted, inside.pending)
         in_flight = inside.pending - self._preempted
-        left, self._unread = (self._unread + ended).left, Ended()
+        left, self._unread = self._unread + ended.left, 0.0
         balance = left + in_flight - self._in_flight
         self._arrived += max(0.0, balance)
         self._gone += left + max(0.0, -balance)

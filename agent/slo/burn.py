@@ -17,17 +17,17 @@ def burn(slo: Slo, pair: BurnPair, events: TimeBuckets, now_seconds: float) -> B
     """
     short, long = events.since(now_seconds - pair.short_seconds), events.since(now_seconds - pair.long_seconds)
     coverage = events.coverage_ratio(pair.long_seconds, now_seconds) if pair.severity == "ticket" else 1.0
-    short_rate = burn_rate(slo, short)
-    long_rate = burn_rate(slo, long, coverage)
+    short_rate, long_rate = burn_rate(slo, short), burn_rate(slo, long, coverage)
     reason = _reason(slo, pair, short_rate, long_rate, long)
     return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason)
 
 
 def burn_rate(slo: Slo, counts: Counts, coverage_ratio: float = 1.0) -> float | None:
     """bad / total / budget; 1 spends exactly the whole budget by the end of the period. None without events."""
-    if counts.total <= 0 or coverage_ratio <= 0:
+    total = counts.good + counts.bad + counts.undecided
+    if total <= 0 or coverage_ratio <= 0:
         return None
-    return bad_events(slo, counts) / (counts.total / coverage_ratio) / slo.budget_ratio
+    return bad_events(slo, counts) / (total / coverage_ratio) / slo.budget_ratio
 
 
 def bad_events(slo: Slo, counts: Counts) -> float:

@@ -1,9 +1,11 @@
 """A histogram over one stretch of time, and what it can prove: percentiles and shares with bounds."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 
 from agent.model import Counts, Figure, Latency
 from agent.stats.interval import rank_interval, share_interval
@@ -30,8 +32,7 @@ class Buckets:
         """Both together, on the edges they share: where layouts differ, bounds widen and nothing is guessed."""
         total = None if self.total is None or other.total is None else self.total + other.total
         if self.edges == other.edges:
-            counts = tuple(a + b for a, b in zip(self.counts, other.counts, strict=True))
-            return Buckets(self.edges, counts, total)
+            return Buckets(self.edges, tuple(map(add, self.counts, other.counts)), total)
         shared = tuple(sorted(set(self.edges) & set(other.edges)))
         left, right = self.on(shared), other.on(shared)
         return Buckets(shared, tuple(a + b for a, b in zip(left.counts, right.counts, strict=True)), total)
@@ -103,17 +104,12 @@ def _mean(buckets: Buckets) -> float | None:
 
 def split_at(buckets: Buckets, threshold: float) -> Counts:
     """Observations at most `threshold` (good), above it (bad), and in the bucket around it (undecided)."""
-    good = bad = undecided = 0.0
-    lower = 0.0
-    for edge, count in zip(buckets.edges, buckets.counts, strict=True):
-        if edge <= threshold:
-            good += count
-        elif lower >= threshold:
-            bad += count
-        else:
-            undecided += count
-        lower = edge
-    return Counts(good, bad, undecided)
+    edges, counts = buckets.edges, buckets.counts
+    inside = bisect_right(edges, threshold)  # so many buckets end at or below it
+    good = float(sum(counts[:inside]))
+    if threshold <= 0 or (inside and edges[inside - 1] == threshold):
+        return Counts(good, float(sum(counts[inside:])))
+    return Counts(good, float(sum(counts[inside + 1 :])), float(sum(counts[inside : inside + 1])))
 
 
 def share_over(buckets: Buckets, threshold: float, *, are_independent: bool = True) -> Figure | None:

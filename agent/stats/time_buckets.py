@@ -139,15 +139,14 @@ class _Tier:
         span, width, size = to_seconds - from_seconds, self.width, self.size
         good, bad, undecided = numbers
         first = max(first, head - size)
-        self._note_change(first)
+        if self._changed_from is None or first < self._changed_from:
+            self._changed_from = first
+        kept = [of for of in ((self._good, good), (self._bad, bad), (self._undecided, undecided)) if of[1]]
         for bucket in range(first, head):
             share = 1.0 if bucket >= last else ((bucket + 1) * width - from_seconds) / span
             place = bucket % size
-            self._good[place] += good * share
-            if bad:
-                self._bad[place] += bad * share
-            if undecided:
-                self._undecided[place] += undecided * share
+            for ends, number in kept:
+                ends[place] += number * share
 
     def _advance(self, bucket: int, totals: Numbers) -> int:
         if self.head is None:
@@ -178,12 +177,15 @@ class _Tier:
             self._changed_from = bucket
 
     def since(self, start_seconds: float, totals: Numbers) -> Numbers:
-        if self.head is None:
+        head = self.head
+        if head is None:
             return NOTHING
         bucket = floor(start_seconds / self.width)
-        if bucket > self.head:
+        if bucket > head:
             return NOTHING
         passed = (start_seconds - bucket * self.width) / self.width  # unix times have no digits to spare
+        if head - self.size < bucket < head:
+            return self._since_inside(bucket % self.size, passed, totals)
         good, bad, undecided = self._end(bucket - 1, totals)
         good_after, bad_after, undecided_after = self._end(bucket, totals)
         rest = 1.0 - passed
@@ -192,6 +194,17 @@ class _Tier:
             max(0.0, totals[1] - rest * bad - passed * bad_after),
             max(0.0, totals[2] - rest * undecided - passed * undecided_after),
         )
+
+    def _since_inside(self, place: int, passed: float, totals: Numbers) -> Numbers:
+        """`since` where both ends of the bucket at `place` are in the ring: the usual case, and so without detours."""
+        rest, good, bad, undecided = 1.0 - passed, 0.0, 0.0, 0.0
+        if (total := totals[0]) > 0:
+            good = total - rest * self._good[place - 1] - passed * self._good[place]
+        if (total := totals[1]) > 0:
+            bad = total - rest * self._bad[place - 1] - passed * self._bad[place]
+        if (total := totals[2]) > 0:
+            undecided = total - rest * self._undecided[place - 1] - passed * self._undecided[place]
+        return (good if good > 0 else 0.0, bad if bad > 0 else 0.0, undecided if undecided > 0 else 0.0)
 
     def _end(self, bucket: int, totals: Numbers) -> Numbers:
         """The running totals at the end of a bucket."""

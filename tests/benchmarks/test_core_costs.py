@@ -42,7 +42,7 @@ def fleet_plan() -> Plan:
 
 
 def _slo(sli: SliName, number: int) -> Slo:  # type: ignore[valid-type]
-    threshold = 300.0 if sli == "availability" else 2.5
+    threshold = (60.0, 120.0, 300.0, 600.0)[number] if sli == "availability" else (1.0, 2.5, 5.0, 6.0)[number]
     return Slo(f"{sli}-{number}", "chat", sli, "engine", 0.99, MONTH, standard_pairs(MONTH), threshold)
 
 
