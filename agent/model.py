@@ -97,7 +97,8 @@ class Burn:
     """How one pair stands now, with the counts it was computed from.
 
     `reason` is "burning", "within_budget", "too_few_bad_events", "no_events" or "insufficient_coverage".
-    A rate is None when its window saw no events.
+    A rate is None when its window saw no events. `coverage_ratio` is the part of the long window that was watched; the
+    rest of it is taken to be just as busy, and good.
     """
 
     pair: BurnPair
@@ -107,6 +108,7 @@ class Burn:
     long_counts: Counts
     is_burning: bool
     reason: str
+    coverage_ratio: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.advice.ledger import Ledger
 from agent.advice.scale_out import scale_out
@@ -19,6 +19,9 @@ from agent.slo.status import slo_status
 from agent.windows import Windows
 
 SOURCES: tuple[SliSource, ...] = ("engine", "canary")
+
+
+EARLIER = " (seen earlier; no engine signal stands out now)"
 
 
 @dataclass(slots=True)
@@ -74,8 +77,18 @@ def _burn_alerts(
         if wants_alerts(status):
             cause = likely_cause(status.slo, targets, plan.targets, memory.windows, now_seconds)
             advice = next((entry.summary for entry in memory.ledger.open if _names_slo(entry, status.slo)), "")
-            wanted += slo_alerts(status, cause, advice, plan)
+            fresh = slo_alerts(status, cause, advice, plan)
+            wanted += fresh if cause.code != "unknown" else (_with_earlier_cause(want, memory.alerts) for want in fresh)
     return wanted
+
+
+def _with_earlier_cause(want: Wanted, book: AlertBook) -> Wanted:
+    """The cause that was clear earlier goes on being told while the alert fires and nothing else stands out."""
+    known = book.firing.get(want.labels)
+    if known is None or known.annotations.get("cause", "") == want.annotations["cause"]:
+        return want
+    earlier = known.annotations["cause"].removesuffix(EARLIER)
+    return replace(want, annotations={**want.annotations, "cause": earlier + EARLIER})
 
 
 def _names_slo(entry: Recommendation, slo: Slo) -> bool:

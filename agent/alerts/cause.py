@@ -10,6 +10,7 @@ from agent.windows import Windows
 
 LOOK_BACK_SECONDS = 300.0
 KV_FULL_RATIO = 0.95
+QUEUE_SHARE = 0.1  # of the running requests: a queue shorter than that is gone within a tenth of a request's time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,9 @@ def likely_cause(
             f"the KV cache is full: {usage.mean:.0%} in use over {minutes:.0f} min, {preemptions:.0f} preemptions, "
             f"{waiting.last:.0f} requests waiting",
         )
-    if waiting is not None and waiting.mean >= 1:
+    running = sums.level("requests_running")
+    at_work = 0.0 if running is None else running.mean
+    if waiting is not None and waiting.mean >= max(1.0, QUEUE_SHARE * at_work):
         return Cause(
             "queueing",
             f"requests queue: {waiting.last:.0f} waiting now, {waiting.mean:.0f} on average over {minutes:.0f} min; "

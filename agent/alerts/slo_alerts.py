@@ -28,7 +28,7 @@ def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iter
     slo = status.slo
     common = {
         "cause": cause.words,
-        "recommendation": advice or "none open; see the page for the signals",
+        "recommendation": advice or "no recommendation is open",
         "budget": budget_words(status.budget),
         "runbook_url": slo.runbook_url,
         "dashboard_url": plan.dashboard_url,
@@ -36,7 +36,8 @@ def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iter
     }
     for burn in status.burns:
         if burn.is_burning:
-            words = {"summary": _summary(slo, burn), "description": burn_words(slo, burn), **common}
+            description = burn_words(slo, burn) + _recovery_words(status, burn)
+            words = {"summary": _summary(slo, burn), "description": description, **common}
             yield Wanted(burn_labels(slo, burn, plan.node), words)
     if _is_spent(status):
         labels = alert_labels(
@@ -66,11 +67,30 @@ def burn_words(slo: Slo, burn: Burn) -> str:
     """The arithmetic of one pair in a sentence a person can check."""
     bad, total = bad_events(slo, burn.long_counts), burn.long_counts.total
     undecided = f" ({burn.long_counts.undecided:.0f} of them undecided)" if burn.long_counts.undecided else ""
+    watched = _watched_words(burn)
     return (
         f"{bad:.0f} of {total:.0f} {_event_word(slo)} in the last {window_word(burn.pair.long_seconds)} were bad"
-        f"{undecided}: {burn.long_rate or 0:.1f} times the {slo.budget_ratio:.2%} the objective allows; over "
+        f"{undecided}{watched}: {burn.long_rate or 0:.1f} times the {slo.budget_ratio:.2%} the objective allows; over "
         f"{window_word(burn.pair.short_seconds)} it is {burn.short_rate or 0:.1f} times. "
         f"Alerts above {burn.pair.factor:g} times. Good means: {good_words(slo)}."
+    )
+
+
+def _watched_words(burn: Burn) -> str:
+    if burn.coverage_ratio >= 1:
+        return ""
+    minutes = burn.coverage_ratio * burn.pair.long_seconds / 60
+    return f" ({minutes:.0f} min of it were watched, the rest is taken as good)"
+
+
+def _recovery_words(status: SloStatus, burn: Burn) -> str:
+    """Told while the alert still fires, but the newest window keeps the objective."""
+    newest = min(status.burns, key=lambda b: b.pair.short_seconds)
+    if newest.short_rate is None or newest.short_rate > 1:
+        return ""
+    return (
+        f" It is recovering: the last {window_word(newest.pair.short_seconds)} keep the objective, and the alert ends "
+        f"when the last {window_word(burn.pair.short_seconds)} do."
     )
 
 

@@ -12,14 +12,15 @@ ROUNDING_RATIO = 1e-9  # floats: 1 - 0.9 is less than 0.1, and 1/10 of bad event
 def burn(slo: Slo, pair: BurnPair, events: TimeBuckets, now_seconds: float) -> Burn:
     """How one pair stands at `now_seconds`, with its reason.
 
-    A ticket's long window must not speak for days it has not seen: while it is not yet full, the events are taken as
-    if the rest of it had been as busy and good. A page may fire on what evidence there is.
+    A long window must not speak for time it has not seen: while it is not yet full, the rest of it is taken to be just
+    as busy, and good. So an agent that has just started fires when one that had always watched would.
     """
     short, long = events.since(now_seconds - pair.short_seconds), events.since(now_seconds - pair.long_seconds)
-    coverage = events.coverage_ratio(pair.long_seconds, now_seconds) if pair.severity == "ticket" else 1.0
-    short_rate, long_rate = burn_rate(slo, short), burn_rate(slo, long, coverage)
+    coverage = events.coverage_ratio(pair.long_seconds, now_seconds)
+    short_rate = burn_rate(slo, short)
+    long_rate = burn_rate(slo, long, coverage)
     reason = _reason(slo, pair, short_rate, long_rate, long)
-    return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason)
+    return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason, coverage)
 
 
 def burn_rate(slo: Slo, counts: Counts, coverage_ratio: float = 1.0) -> float | None:

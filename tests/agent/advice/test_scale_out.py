@@ -24,11 +24,18 @@ def plan_of(sli: SliName = "ttft", pair: BurnPair = FAST, replicas: int = 2, **a
     return Plan((slo,), targets, advice=AdvicePlan(**advice))  # type: ignore[arg-type]
 
 
+def watching() -> Memory:
+    """The memory of an agent that has seen an idle hour."""
+    memory = Memory()
+    memory.windows.events["s"].begin(T0 - 3_600)
+    return memory
+
+
 def advised(
     plan: Plan, growth: float = 20.0, ttft: float = 7.0, served: float = 40.0, waiting: float = 50.0, steps: int = 40
 ) -> list[Recommendation]:
     """What is advised while each replica serves so many requests in 10 s and its queue grows by `growth` in 10 s."""
-    memory, found = Memory(), []
+    memory, found = watching(), []
     engines = [FakeEngine(name, waiting=waiting, running=8) for name in plan.targets]
     for step in range(steps):
         for engine in engines:
@@ -93,7 +100,7 @@ def test_a_growing_queue_asks_for_more_and_the_same_advice_is_not_repeated() -> 
 
 def test_a_page_without_the_queue_is_no_empty_queue() -> None:
     """One of the two replicas does not tell how many wait: then nobody knows what is asked of both."""
-    plan, memory = plan_of(), Memory()
+    plan, memory = plan_of(), watching()
     told, silent = FakeEngine("vllm-0", waiting=50, running=8), FakeEngine("vllm-1", waiting=50, running=8)
     for step in range(40):
         at = T0 + 10 * step
@@ -109,7 +116,7 @@ def test_a_page_without_the_queue_is_no_empty_queue() -> None:
 
 def test_replicas_that_do_not_answer_count_as_replicas_and_lower_the_confidence() -> None:
     """Three should serve, one is down: the two others serve 4/s each. `current` is 3, not 2."""
-    plan, memory = plan_of(replicas=3), Memory()
+    plan, memory = plan_of(replicas=3), watching()
     engines = [FakeEngine(f"vllm-{number}", waiting=50, running=8) for number in range(2)]
     found: list[Recommendation] = []
     for step in range(40):
@@ -126,7 +133,7 @@ def test_replicas_that_do_not_answer_count_as_replicas_and_lower_the_confidence(
 
 def test_a_replica_that_has_just_come_does_not_dilute_the_proven_rate() -> None:
     """Each serves 4/s; one has been seen for 2 minutes of the 5. Together they serve 8/s, not less."""
-    plan, memory = plan_of(), Memory()
+    plan, memory = plan_of(), watching()
     old, young = FakeEngine("vllm-0", waiting=50, running=8), FakeEngine("vllm-1", waiting=50, running=8)
     for step in range(60):
         for engine in (old, young)[: 1 if step < 48 else 2]:
@@ -142,7 +149,7 @@ def test_a_replica_that_has_just_come_does_not_dilute_the_proven_rate() -> None:
 
 def test_what_came_before_the_queue_dilutes_no_rate() -> None:
     """150 s of 1/s and no queue, then 4/s at the limit and 2/s more arriving: limit 4/s, arrivals 6/s."""
-    memory, plan = Memory(), plan_of(replicas=1)
+    memory, plan = watching(), plan_of(replicas=1)
     engine = FakeEngine("vllm-0", running=8)
     for step in range(31):
         memory.windows.take(engine.reading(T0 + 10 * step))
@@ -162,7 +169,7 @@ def test_a_queue_that_drains_by_itself_needs_no_replica() -> None:
 
 def test_nothing_is_advised_while_a_replica_has_just_come() -> None:
     """It fills its empty batch from the queue of the others: for some minutes its growth is no arrivals."""
-    plan, memory = plan_of(replicas=3), Memory()
+    plan, memory = plan_of(replicas=3), watching()
     engines = [FakeEngine(f"vllm-{number}", waiting=50, running=8) for number in range(3)]
     advised_at = []
     for step in range(90):

@@ -26,9 +26,16 @@ def plan_of(*slos: Slo, **more: object) -> Plan:
     return Plan(slos, {"vllm-0": TargetFacts("m", "aggregated", None)}, **more)  # type: ignore[arg-type]
 
 
+def watched_for_an_hour(memory: Memory, plan: Plan) -> None:
+    """As if the agent had seen an idle hour before."""
+    for slo in plan.slos:
+        memory.windows.events[slo.name].begin(T0 - HOUR)
+
+
 def overloaded(plan: Plan, memory: Memory, steps: int = 30) -> Effects:
     """Ten minutes in which half of all requests are slow and a queue stands."""
     engine = FakeEngine(running=8)
+    watched_for_an_hour(memory, plan)
     effects = tick(plan, memory, T0)
     for step in range(steps):
         memory.windows.take(engine.reading(T0 + 10 * step))
@@ -77,6 +84,24 @@ def test_values_never_stand_in_labels() -> None:
     memory, plan = Memory(), plan_of(promise())
     first = {alert.labels for alert in overloaded(plan, memory, 15).snapshot.alerts}
     assert first == {alert.labels for alert in overloaded(plan, Memory(), 40).snapshot.alerts}
+
+
+def test_an_alert_that_outlives_its_cause_says_so_and_keeps_the_cause() -> None:
+    """Five minutes of a queue, then seven good ones: the fast pair is over, the slow one remembers."""
+    slow = BurnPair("page", "slow", 1_800.0, HOUR, 6.0)
+    memory, plan = Memory(), plan_of(promise(pairs=(FAST, slow)))
+    began = overloaded(plan, memory).snapshot.alerts
+    assert ["It is recovering" in alert.annotations["description"] for alert in began] == [False, False]
+    engine = FakeEngine(running=8, started_at_seconds=T0 + 300)
+    for step in range(31, 73):
+        memory.windows.take(engine.reading(T0 + 10 * step))
+        engine.finish(40, ttft=0.3)
+        effects = tick(plan, memory, T0 + 10 * step)
+    (alert,) = effects.snapshot.alerts
+    assert dict(alert.labels)["tier"] == "slow"
+    assert "the last 5m keep the objective, and the alert ends when the last 30m do" in alert.annotations["description"]
+    assert alert.annotations["cause"].startswith("requests queue")
+    assert alert.annotations["cause"].count("seen earlier") == 1
 
 
 def test_a_firing_alert_survives_silence() -> None:

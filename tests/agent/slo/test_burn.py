@@ -150,14 +150,18 @@ def test_one_idle_hour_does_not_change_the_budget() -> None:
     assert slo_status(promise(0.99), events, T0 + HOUR, has_fresh_sources=True).state == "no_traffic"
 
 
-def test_a_page_may_fire_on_two_minutes_of_evidence_and_a_ticket_waits_for_days() -> None:
-    """slo.md E: two minutes old, half of all bad, 99.9 %: the ticket's 500 times are spread over the days unseen."""
+def test_two_minutes_of_evidence_fire_the_fast_page_and_nothing_slower() -> None:
+    """slo.md E: two minutes old, half of all bad, 99.9 %. Unseen time counts as good, so the fast page is due after
+    103.68 s, as for an agent that had watched for days, and the slower pairs wait.
+    """
     events = TimeBuckets()
     events.begin(T0)
     events.add(Events(T0, T0 + 120, Counts(60_000, 60_000)))
     slo = promise(0.999)
     page, ticket = burn(slo, FAST, events, T0 + 120), burn(slo, TREND, events, T0 + 120)
     assert page.reason == "burning"
+    assert page.long_rate == pytest.approx(500 * 120 / HOUR)
+    assert burn(slo, BurnPair("page", "slow", 1_800, 6 * HOUR, 6.0), events, T0 + 120).reason == "within_budget"
     assert ticket.long_rate == pytest.approx(500 * 120 / (3 * DAY))
     assert ticket.reason == "within_budget"
 
