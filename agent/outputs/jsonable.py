@@ -172,6 +172,7 @@ def _burn_json(burn: Burn) -> Json:
         "long_counts": _plain(burn.long_counts),
         "is_burning": burn.is_burning,
         "reason": burn.reason,
+        "coverage_ratio": _plain(burn.coverage_ratio),
     }
 
 
