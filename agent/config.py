@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from agent.model import Severity, SliName, SliSource, Tier
 from probes.canary.limits import CanaryLimits
 from probes.catalogue import Canary, default_canaries
+from probes.discovery.item import Discovery
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$"
@@ -80,14 +81,6 @@ class Target(Section):
     auth: Auth | None = Field(None, description="Bearer token for the metrics page and the canaries.")
 
     _check_url = field_validator("url")(_http_url)
-
-
-class FileDiscovery(Section):
-    """Targets from a file in Prometheus' file_sd format, read again when it changes."""
-
-    kind: Literal["file"] = "file"
-    path: Path = Field(description="JSON or YAML: a list of {targets: [host:port], labels: {...}}.")
-    refresh_seconds: Seconds = Field(10, description="How often the file is looked at, seconds.")
 
 
 class Scrape(Section):
@@ -297,7 +290,7 @@ class Config(Section):
     )
     tick_seconds: Seconds = Field(5, description="Time between two evaluations, seconds.")
     targets: list[Target] = Field(default_factory=list, description="What is watched.")
-    discovery: list[FileDiscovery] = Field(default_factory=list, description="Where further targets come from.")
+    discovery: list[Discovery] = Field(default_factory=list, description="Where further targets come from.")
     scrape: Scrape = Field(default_factory=Scrape, description="How pages are read.")
     gpu: Gpu = Field(default_factory=Gpu, description="GPU readings.")
     canaries: list[Canary] = Field(

@@ -58,7 +58,7 @@ def _sections(schema: Mapping[str, Any]) -> Iterator[str]:
 def _title(path: str, section: Mapping[str, Any]) -> str:
     """Where it is written; of a list whose entries are of several kinds, with the kind."""
     kind = section["properties"].get("kind", {}).get("const")
-    return f"{path} of kind {kind}" if path == "canaries[]" else path
+    return f"{path} of kind {kind}" if path in ("canaries[]", "discovery[]") else path
 
 
 def _parts(field: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:

@@ -21,6 +21,7 @@ from agent.config_file import parse_config
 from agent.errors import UsageError
 from agent.model import Effects, Recommendation
 from probes.clock import Clock, ScaledClock
+from probes.discovery.item import FileDiscovery
 
 FILE = Path(__file__).with_name("demo.yaml")
 READING_SECONDS = 60.0  # the operator reads the advice before acting on it
@@ -45,7 +46,11 @@ class Stage:
     def config(self, listen: str, alertmanagers: Sequence[str] = ()) -> Config:
         """The demo's config, with the addresses of this stage. Raises UsageError for an address that is none."""
         config = parse_config(FILE.read_text(encoding="utf-8"), FILE.name)
-        discovery = [source.model_copy(update={"path": self.folder / source.path}) for source in config.discovery]
+        discovery = [
+            source.model_copy(update={"path": self.folder / source.path})
+            for source in config.discovery
+            if isinstance(source, FileDiscovery)
+        ]
         try:
             server = Server(listen=listen)
         except ValidationError:

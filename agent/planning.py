@@ -12,9 +12,8 @@ from agent.sli.count import TargetFacts
 from probes.canary.item import CanaryItem
 from probes.canary.task import ProbeTask
 from probes.discovery.file import Found
+from probes.discovery.role import role_of
 from probes.scrape import PageTarget
-
-ROLES = ("aggregated", "prefill", "decode")
 
 
 def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
@@ -111,19 +110,23 @@ def _service(config: Config, target: Target) -> str | None:
 
 
 def _discovered(found: Found) -> Target:
-    """A target from a file: labels named like our fields fill them, the others are kept for people."""
-    labels = dict(found.labels)
+    """A discovered target: labels named like our fields fill them, the others are kept for people."""
+    labels, said = dict(found.labels), role_of(found.labels)
     name = labels.pop("name", found.address.replace(":", "-"))
     scheme, path = labels.pop("__scheme__", "http"), labels.pop("__metrics_path__", "/metrics")
-    role = labels.pop("role", "aggregated")
+    gpus = labels.pop("gpus", "")
+    if said is not None and not said[1].startswith("role="):
+        labels.setdefault("role_evidence", said[1])
+    labels.pop("role", None)
     return Target(
         name=name,
         url=f"{scheme}://{found.address}",
         kind="lmcache" if labels.pop("kind", "vllm") == "lmcache" else "vllm",
         metrics_path=path,
         model=labels.pop("model", None),
-        role=role if role in ROLES else "aggregated",
+        role=said[0] if said else "aggregated",
         service=labels.pop("service", None),
+        gpus=max(1, int(gpus)) if gpus.isdecimal() else 1,
         gpu_type=labels.pop("gpu_type", None),
         labels=labels,
     )

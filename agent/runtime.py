@@ -1,9 +1,10 @@
 """The shell: sessions, jobs and outputs around the tick."""
 
+import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from agent.watched import watched_targets
 from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
 from probes.clock import Clock
-from probes.discovery.file import FileTargets
+from probes.discovery.source import TargetSource, make_source
 from probes.nvml import GpuReader, in_own_thread, load_nvml
 from probes.recording import RecordingWriter
 from probes.sample import ProbeResult, Reading
@@ -56,7 +57,7 @@ class Agent:
         self._path = path
         self.recording_trouble = ""
         self._recorder = listeners.recorder
-        self._files = {source.path: FileTargets(source.path) for source in config.discovery}
+        self._sources = _sources(config, {})
         self._troubles: list[str] = []
         self._targets = self._current_targets()
         plan = make_plan(config, self._targets)
@@ -81,6 +82,7 @@ class Agent:
         connector = aiohttp.TCPConnector(limit=0)  # one look a target is the limit: no target waits for another's
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
             self._session = session
+            await self._look_around()
             self.view.memory = self._keeper.open(self.view.plan, self.clock.now_seconds())
             await self._open_gpus()
             try:
@@ -106,13 +108,14 @@ class Agent:
         """Take over the config file as it is now; its mistakes, one a line, when it has any: then nothing changes."""
         if self._path is None:
             return ["this agent was not started from a file: there is nothing to reload"]
-        before, files = self.config, self._files
+        before, sources = self.config, self._sources
         try:
             self.config = load_config(self._path)
-            self._files = {d.path: files.get(d.path) or FileTargets(d.path) for d in self.config.discovery}
+            self._sources = _sources(self.config, sources)
+            await self._refresh(source for key, source in self._sources.items() if key not in sources)
             self._apply_targets(self._current_targets())
         except AgentError as error:
-            self.config, self._files = before, files
+            self.config, self._sources = before, sources
             mistakes = error.lines if isinstance(error, ConfigError) else [str(error)]
             log.warning("reload refused mistakes=%d", len(mistakes))
             return mistakes
@@ -150,9 +153,9 @@ class Agent:
             jobs["state"] = Job(self._keeper.save_seconds, self._save)
         if self._gpus is not None:
             jobs["gpu"] = Job(config.gpu.interval_seconds, self._read_gpus)
-        if config.discovery:
-            refresh = min(source.refresh_seconds for source in config.discovery)
-            jobs["discovery"] = Job(refresh, self._discover)
+        for number, item in enumerate(config.discovery):
+            source = self._sources[item.model_dump_json()]
+            jobs[f"discovery/{item.kind}/{number}"] = Job(item.refresh_seconds, self._discover, (source,))
         jobs |= {name: Job(seconds, job) for name, (seconds, job) in self._further.items()}
         for name in jobs:
             self.metrics.job_planned(name)
@@ -211,15 +214,27 @@ class Agent:
             if body:
                 self._record(_gpu_write(reading, body))
 
-    async def _discover(self) -> None:
+    async def _discover(self, source: TargetSource) -> None:
+        await self._refresh([source])
         targets = self._current_targets()
         if targets != self._targets:
             self._apply_targets(targets)
 
     # -- helpers, in order of use
 
+    async def _look_around(self) -> None:
+        """The first look of every source, before anything is planned."""
+        await self._refresh(self._sources.values())
+        self._targets = self._current_targets()
+        self.view.plan = make_plan(self.config, self._targets)
+
+    async def _refresh(self, sources: Iterable[TargetSource]) -> None:
+        """Ask these sources at once; each bounds its own time, and none raises."""
+        assert self._session is not None  # noqa: S101  called inside the context
+        await asyncio.gather(*(source.refresh(self._session) for source in sources))
+
     def _current_targets(self) -> list[Target]:
-        targets, troubles = watched_targets(self.config, list(self._files.values()))
+        targets, troubles = watched_targets(self.config, list(self._sources.values()))
         for trouble in troubles:
             if trouble not in self._troubles:
                 log.warning("discovery trouble %s", trouble)
@@ -278,6 +293,12 @@ class Agent:
         if name.startswith("canary/"):
             canary, target, _ = job.arguments
             self._take_probe(self._canaries.missed(canary, target, planned_at_seconds))
+
+
+def _sources(config: Config, known: Mapping[str, TargetSource]) -> dict[str, TargetSource]:
+    """A source for every distinct entry of `discovery`, in their order; those known already go on."""
+    items = {item.model_dump_json(): item for item in config.discovery}
+    return {key: known.get(key) or make_source(item) for key, item in items.items()}
 
 
 def _gpu_write(reading: Reading, body: dict[str, object]) -> Callable[[RecordingWriter], None]:

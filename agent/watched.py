@@ -6,30 +6,31 @@ from pydantic import ValidationError
 
 from agent.config import Config, Target
 from agent.planning import all_targets
-from probes.discovery.file import FileTargets, Found
+from probes.discovery.file import Found
+from probes.discovery.source import TargetSource
 
 
-def watched_targets(config: Config, files: Sequence[FileTargets]) -> tuple[list[Target], list[str]]:
+def watched_targets(config: Config, sources: Sequence[TargetSource]) -> tuple[list[Target], list[str]]:
     """The targets, and one sentence for everything that discovery offers and that cannot be used."""
     alone = config.model_copy(update={"targets": []})
     names = {target.name for target in config.targets}
     found: list[Found] = []
     troubles: list[str] = []
-    for file in files:
-        for endpoint in file.look():
+    for source in sources:
+        for endpoint in source.look():
             shown = endpoint.address.rpartition("@")[2]  # before it may stand a password
             try:
                 (target,) = all_targets(alone, [endpoint])
             except ValidationError as error:
-                troubles.append(f"{file.path}: target {shown!r} is left out: {_reason(error)}.")
+                troubles.append(f"{source.place}: target {shown!r} is left out: {_reason(error)}.")
                 continue
             if target.name in names:
-                troubles.append(f'{file.path}: target {shown!r} is left out: the name "{target.name}" is taken.')
+                troubles.append(f'{source.place}: target {shown!r} is left out: the name "{target.name}" is taken.')
                 continue
             names.add(target.name)
             found.append(endpoint)
-        if file.trouble:
-            troubles.append(file.trouble)
+        if source.trouble:
+            troubles.append(source.trouble)
     return all_targets(config, found), troubles
 
 

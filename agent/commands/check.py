@@ -13,7 +13,7 @@ from agent.planning import canary_targets, make_plan
 from agent.sli.engine import pending_for
 from agent.watched import watched_targets
 from probes.canary.cost_words import cost_words
-from probes.discovery.file import FileTargets
+from probes.discovery.source import make_source
 from probes.sample import USER_KINDS
 
 
@@ -32,13 +32,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lines(config: Config) -> Iterator[str]:
-    files = [FileTargets(source.path) for source in config.discovery]
-    targets, troubles = watched_targets(config, files)
+    sources = [make_source(item) for item in config.discovery]
+    targets, troubles = watched_targets(config, sources)
+    asked = [source.place for item, source in zip(config.discovery, sources, strict=True) if item.kind != "file"]
     yield f"\ntargets ({len(targets)})"
     for target in targets:
         yield f"  {target.name:<24} {target.kind:<8} {target.role:<11} {target.url}{target.metrics_path}"
     yield from (f"  warning: {trouble}" for trouble in troubles)
-    if not targets:
+    yield from (f"  more from {place}, which is asked when the agent runs" for place in asked)
+    if not targets and not asked:
         yield "  warning: nothing is watched. Add targets or discovery."
     user_like = [canary for canary in config.canaries if canary.kind in USER_KINDS]
     interval = min((canary.interval_seconds for canary in user_like), default=None)

@@ -37,6 +37,17 @@ def test_a_discovered_target_fills_its_fields_from_labels_and_keeps_the_rest() -
     assert target.labels == {"zone": "eu"}
 
 
+def test_a_discovered_role_in_llm_ds_words_keeps_its_evidence() -> None:
+    target = all_targets(CONFIG, [Found("b:8000", {"llm-d.ai/role": "prefill", "gpus": "8"})])[-1]
+    assert (target.role, target.gpus) == ("prefill", 8)
+    assert target.labels == {"llm-d.ai/role": "prefill", "role_evidence": "llm-d.ai/role=prefill"}
+
+
+@pytest.mark.parametrize("gpus", ["", "0", "many", "-1"])
+def test_gpus_that_are_no_number_are_one(gpus: str) -> None:
+    assert all_targets(CONFIG, [Found("b:8000", {"gpus": gpus})])[-1].gpus == 1
+
+
 def test_of_two_with_one_name_the_configured_stays() -> None:
     targets = all_targets(CONFIG, [Found("elsewhere:1", {"name": "a"})])
     assert [(target.name, target.url) for target in targets] == [("a", "http://a:8000"), ("cache", "http://c:9090")]

@@ -5,11 +5,13 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from loopback import (
     METRICS,
     agent,
@@ -247,6 +249,29 @@ async def test_discovered_labels_become_fields_and_changes_are_picked_up(tmp_pat
             path.write_text("[]")
             await until(lambda: not running.view.plan.targets, "the target was gone")
             assert outcomes(running) == {}
+
+
+async def test_an_address_that_names_targets_is_asked_before_the_first_evaluation() -> None:
+    """http_sd: the target is in the plan from the start, and what the address says later counts too."""
+    found: list[dict[str, object]] = []
+
+    async def names_targets(_request: web.Request) -> web.Response:
+        return web.json_response(found)
+
+    async with server(answers(METRICS)) as first, TestServer(_app(names_targets)) as inventory:
+        found.append({"targets": [f"127.0.0.1:{first.port}"], "labels": {"name": "a", "llm-d.ai/role": "decode"}})
+        source = {"kind": "http", "url": str(inventory.make_url("/sd")), "refresh_seconds": 0.1}
+        async with agent(config(discovery=[source])).running() as running:
+            assert running.view.plan.targets["a"].role == "decode"
+            await until(lambda: len(first.asked) >= 1, "it was read")
+            found.clear()
+            await until(lambda: not running.view.plan.targets, "the target was gone")
+
+
+def _app(answer: Callable[[web.Request], Awaitable[web.Response]]) -> web.Application:
+    app = web.Application()
+    app.router.add_get("/sd", answer)
+    return app
 
 
 BAD_FOUND = [

@@ -11,6 +11,7 @@ from agent.config_file import load_config, parse_config
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 FILES = ("daemonset.yaml", "sidecar.yaml")
+ALL_FILES = (*FILES, "rbac.yaml")
 
 
 def documents(file: str) -> list[dict[str, Any]]:
@@ -28,7 +29,7 @@ def agent_container(file: str) -> dict[str, Any]:
     return dict(container)
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", ALL_FILES)
 def test_kubernetes_would_take_it(file: str) -> None:
     """Against the schema of the newest Kubernetes the validator knows; unknown keys are refused."""
     for document in documents(file):
@@ -80,3 +81,9 @@ def test_the_containers_own_config_loads() -> None:
     config = load_config(DEPLOY / "container.yaml")
     assert config.server.listen == "0.0.0.0:9470"
     assert config.targets == []
+
+
+def test_discovery_may_list_pods_of_one_namespace_and_nothing_else() -> None:
+    rules = [one["rules"] for one in documents("rbac.yaml") if one["kind"] == "Role"]
+    assert rules == [[{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]]
+    assert "ClusterRole" not in [one["kind"] for one in documents("rbac.yaml")]
