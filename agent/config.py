@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from agent.auth import Auth
 from agent.model import Severity, SliName, SliSource, Tier
 from probes.canary.limits import CanaryLimits
 from probes.catalogue import Canary, default_canaries
@@ -42,29 +43,6 @@ def _http_url(url: str) -> str:
     return url.rstrip("/")
 
 
-class Auth(Section):
-    """Where the bearer token of a target comes from; the token itself never stands in the config."""
-
-    bearer_token_file: Path | None = Field(None, description="File that holds the token; read at every use.")
-    bearer_token_env: str | None = Field(None, description="Environment variable that holds the token.")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if (self.bearer_token_file is None) == (self.bearer_token_env is None):
-            raise ValueError("expected exactly one of bearer_token_file and bearer_token_env")
-        return self
-
-    def token(self) -> str:
-        """The secret, or "" where the file or variable is not there (the target then answers 401, which is told)."""
-        if self.bearer_token_env is not None:
-            return os.environ.get(self.bearer_token_env, "")
-        assert self.bearer_token_file is not None  # noqa: S101  the validator saw to it
-        try:
-            return self.bearer_token_file.read_text().strip()
-        except OSError:
-            return ""
-
-
 class Target(Section):
     """One endpoint that is watched."""
 
@@ -78,7 +56,7 @@ class Target(Section):
     gpus: int = Field(1, ge=1, description="GPUs this endpoint occupies, for cost.")
     gpu_type: str | None = Field(None, description="Key into prices.gpu_hour_dollars.")
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels for people; not in alerts.")
-    auth: Auth | None = Field(None, description="Bearer token for the metrics page and the canaries.")
+    auth: Auth | None = Field(None, description="Who we are to it: for the canaries and, tokens alone, its page.")
 
     _check_url = field_validator("url")(_http_url)
 

@@ -92,7 +92,8 @@ def _one_type(option: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if option.get("type") == "array":
         return f"list of: {_one_type(option['items'], schema)}"
     if option.get("type") == "object":
-        return f"mapping of names to: {_one_type(option['additionalProperties'], schema)}"
+        patterns = (*option.get("patternProperties", {}).values(), option.get("additionalProperties", {}))
+        return f"mapping of names to: {_one_type(patterns[0], schema)}"
     words = {"integer": "whole number", "boolean": "`true` or `false`", "string": "text"}
     kind = "path" if option.get("format") == "path" else words.get(option.get("type", ""), "number")
     return ", ".join([kind, *(words.format(f"{option[key]:.15g}") for key, words in BOUNDS.items() if key in option)])

@@ -2,15 +2,17 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from agent.auth import Auth
 from agent.burn_windows import standard_pairs
-from agent.config import Auth, Config, Slo, Target
+from agent.config import Config, Slo, Target
 from agent.model import BurnPair
 from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, Plan
 from agent.sli.count import TargetFacts
 from probes.canary.item import CanaryItem
-from probes.canary.task import ProbeTask
+from probes.canary.task import ProbeTask, Route
 from probes.discovery.file import Found
 from probes.discovery.role import role_of
 from probes.scrape import PageTarget
@@ -46,7 +48,7 @@ def page_target(config: Config, target: Target) -> PageTarget:
         system=target.kind,
         timeout_seconds=config.scrape.timeout_seconds,
         max_bytes=config.scrape.max_bytes,
-        headers=_bearer(target.auth),
+        headers=_headers(target.auth),
     )
 
 
@@ -57,6 +59,7 @@ def probe_task(canary: CanaryItem, target: Target, model: str | None, planned_at
         url=target.url,
         model=target.model or model,
         token=(target.auth.token() or None) if target.auth else None,
+        route=_route(target.auth),
         planned_at_seconds=planned_at_seconds,
     )
     return canary.fill(where)
@@ -132,6 +135,26 @@ def _discovered(found: Found) -> Target:
     )
 
 
-def _bearer(auth: Auth | None) -> dict[str, str]:
-    token = auth.token() if auth else ""
-    return {"Authorization": f"Bearer {token}"} if token else {}
+def _headers(auth: Auth | None) -> dict[str, str]:
+    if auth is None:
+        return {}
+    token = auth.token()
+    return auth.headers() | ({"Authorization": f"Bearer {token}"} if token else {})
+
+
+def _route(auth: Auth | None) -> Route:
+    """How canaries get there, with the secrets of now."""
+    if auth is None:
+        return Route()
+    return Route(
+        headers=tuple(auth.headers().items()),
+        ca_file=_path(auth.ca_file),
+        client_cert_file=_path(auth.client_cert_file),
+        client_key_file=_path(auth.client_key_file),
+        proxy_url=auth.proxy_url,
+        proxy_auth=auth.proxy_auth() or None,
+    )
+
+
+def _path(path: Path | None) -> str | None:
+    return None if path is None else str(path)

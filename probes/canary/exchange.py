@@ -1,6 +1,7 @@
 """One timed HTTP exchange: the request, every stamp, and what came of it. Raises nothing but cancellation."""
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -8,6 +9,7 @@ from typing import Any, Final
 import aiohttp
 
 from probes.canary.failure import failure_of_answer, failure_of_exception
+from probes.canary.task import Route
 from probes.canary.timers import Timers
 from probes.canary.transport import Transport, on_handshake
 from probes.clock import Clock
@@ -29,6 +31,7 @@ class Request:
     connect_timeout_seconds: float
     first_token_timeout_seconds: float
     ends_at_loop_seconds: float
+    route: Route = field(default_factory=Route)
 
 
 @dataclass(slots=True)
@@ -93,7 +96,7 @@ async def exchange(
     try:
         async with scope:
             timers.begin("connect_timeout", request.connect_timeout_seconds)
-            await _send(done, request, transport.connector(), traces, timers, read_body)
+            await _send(done, request, transport.connector(request.route), traces, timers, read_body)
     except TimeoutError as error:
         done.fault = (
             StreamFault(timers.outcome, "")
@@ -116,6 +119,7 @@ async def _send(
     read_body: BodyReader,
 ) -> None:
     method = "GET" if request.body is None else "POST"
+    key, is_tls = _proxy_key(request.route), request.url.startswith("https:")
     async with (
         aiohttp.ClientSession(
             connector=connector,
@@ -125,7 +129,13 @@ async def _send(
             trace_configs=[traces],
         ) as session,
         session.request(
-            method, request.url, headers=request.headers, data=request.body, allow_redirects=False
+            method,
+            request.url,
+            headers={**request.headers, **({} if is_tls else key)},
+            data=request.body,
+            allow_redirects=False,
+            proxy=request.route.proxy_url,
+            proxy_headers=key if is_tls else None,
         ) as response,
     ):
         done.stamp("head")
@@ -136,6 +146,13 @@ async def _send(
             await (read_body(response, timers) if response.status == 200 else keep_body(done, response))
         finally:
             response.close()  # what is not read by now is not wanted
+
+
+def _proxy_key(route: Route) -> dict[str, str]:
+    """What a proxy wants to see: it stands in the request itself, or before a TLS connection in that for the tunnel."""
+    if route.proxy_auth is None:
+        return {}
+    return {"Proxy-Authorization": "Basic " + base64.b64encode(route.proxy_auth.encode()).decode()}
 
 
 async def keep_body(done: Exchange, response: aiohttp.ClientResponse) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import http_exceptions
 
+from probes.canary.transport import TlsFilesError
 from probes.stream import StreamFault, error_text
 
 _TLS_EXPIRED: Final = 10  # X509_V_ERR_CERT_HAS_EXPIRED
@@ -47,6 +48,12 @@ _BY_EXCEPTION: Final[tuple[tuple[type[BaseException] | tuple[type[BaseException]
 
 def failure_of_exception(error: BaseException, *, has_head: bool) -> StreamFault:
     """The outcome class of what the HTTP client raised; `has_head` once the head of the answer was read."""
+    if isinstance(error, TlsFilesError):
+        return StreamFault("tls_files", str(error))
+    if isinstance(error, aiohttp.ClientHttpProxyError):  # the answer to CONNECT
+        return StreamFault("proxy_auth" if error.status == 407 else "proxy_connect", f"the proxy: HTTP {error.status}")
+    if isinstance(error, aiohttp.ClientProxyConnectionError):  # before what caused it, which would be the target's
+        return StreamFault("proxy_connect", f"{type(error).__name__}: {error}")
     chain = list(_chain(error))
     said = f"{type(error).__name__}: {error}"
     for one in chain:

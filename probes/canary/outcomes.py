@@ -34,6 +34,8 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "tls_timeout": Outcome("bad", "the TLS handshake did not end within the connect timeout"),
     "tls_protocol": Outcome("bad", "the TLS handshake failed; is it a plain HTTP port?"),
     "tls_client_cert": Outcome("excluded", "the server wants a client certificate"),
+    "tls_files": Outcome("excluded", "our own certificate files cannot be read, or do not fit together"),
+    "proxy_connect": Outcome("excluded", "our proxy is down, or does not connect us"),
     # The head of the answer.
     "head_timeout": Outcome("bad", "no answer at all within the first-token timeout"),
     "auth": Outcome("excluded", "401 or 403: our key is wrong or missing"),

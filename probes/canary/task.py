@@ -1,11 +1,36 @@
 """What is asked of a canary: where, what, and how long it may take."""
 
+import base64
 from dataclasses import dataclass, field
 from typing import Literal
 
 from probes.sample import ProbeResult
 
 ProbeKind = Literal["chat", "models", "completion", "kv_reuse", "correctness", "long_prompt", "streaming_shape"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How a target is reached. Certificates are PEM files, read again when they change; the rest is of now.
+
+    `ca_file` None: the system's authorities. `proxy_auth` is user:password.
+    """
+
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    ca_file: str | None = None
+    client_cert_file: str | None = None
+    client_key_file: str | None = None
+    proxy_url: str | None = None
+    proxy_auth: str | None = field(default=None, repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not stand in a result, in every form it is sent in."""
+        values = tuple(value for _, value in self.headers)
+        if self.proxy_auth is None:
+            return values
+        sent = base64.b64encode(self.proxy_auth.encode()).decode()
+        return (*values, self.proxy_auth, sent, self.proxy_auth.partition(":")[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +49,7 @@ class ProbeTask:
     kind: ProbeKind = "chat"
     model: str | None = None
     token: str | None = field(default=None, repr=False)
+    route: Route = field(default_factory=Route)
     prompt: str = "Count from one to sixteen in words."
     max_tokens: int = 16
     prompt_tokens: int = 0
@@ -38,7 +64,7 @@ class ProbeTask:
     @property
     def secrets(self) -> tuple[str | None, ...]:
         """What must not stand in a result."""
-        return (self.token, self.prompt)
+        return (self.token, self.prompt, *self.route.secrets)
 
 
 def unrun(task: ProbeTask, outcome: str, at_seconds: float, detail: str) -> ProbeResult:

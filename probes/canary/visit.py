@@ -47,7 +47,7 @@ class Visit:
     def request(self, path: str, body: Mapping[str, Any] | None = None, request_id: str = "") -> Request:
         """A request to this server with what the task says of secrets and timeouts."""
         task = self.task
-        headers = {"Accept-Encoding": "identity", "User-Agent": "vllm-slo-agent"}
+        headers = dict(task.route.headers) | {"Accept-Encoding": "identity", "User-Agent": "vllm-slo-agent"}
         if request_id:
             headers |= {"Accept": "text/event-stream", "Content-Type": "application/json", "X-Request-Id": request_id}
         if task.token:
@@ -59,6 +59,7 @@ class Visit:
             connect_timeout_seconds=task.connect_timeout_seconds,
             first_token_timeout_seconds=task.first_token_timeout_seconds,
             ends_at_loop_seconds=self.ends_at_loop_seconds,
+            route=task.route,
         )
 
     async def ask(self, path: str, body: Mapping[str, Any]) -> "Answered":

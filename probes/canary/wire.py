@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from probes.canary.task import ProbeTask
+from probes.canary.task import ProbeTask, Route
 from probes.sample import ProbeResult
 
 
@@ -22,7 +22,9 @@ def result_line(number: int, result: ProbeResult) -> bytes:
 def read_task(line: bytes) -> tuple[int, ProbeTask]:
     """The task of a line that `task_line` wrote."""
     document = json.loads(line)
-    return document["number"], ProbeTask(**document["task"])
+    route = document["task"]["route"]
+    headers = tuple((name, value) for name, value in route["headers"])
+    return document["number"], ProbeTask(**{**document["task"], "route": Route(**{**route, "headers": headers})})
 
 
 def read_result(line: bytes) -> tuple[int, ProbeResult]:
