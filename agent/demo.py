@@ -1,7 +1,7 @@
 """The demo: the agent, unchanged, on the embedded simulator; one story from healthy to recovered.
 
 The simulator runs in a process of its own and is met over HTTP, as a vLLM would be. Time runs `speed` times as fast
-for both, through the one clock. The narrator only listens; the operator does what the advice says, as a person would.
+for both, through the one clock. What happens is told, and the advice followed, in story.py.
 """
 
 import asyncio
@@ -9,22 +9,19 @@ import contextlib
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
 from pydantic import ValidationError
 
 from agent.config import Alertmanager, Config, Server
 from agent.config_file import parse_config
 from agent.errors import UsageError
-from agent.model import Effects, Recommendation
-from probes.clock import Clock, ScaledClock
+from probes.clock import ScaledClock
 from probes.discovery.item import FileDiscovery
 
 FILE = Path(__file__).with_name("demo.yaml")
-READING_SECONDS = 60.0  # the operator reads the advice before acting on it
 ENGINE_PORTS = 8
 FIRST_PORT, PORT_BLOCK, PORT_BLOCKS = 18_400, 16, 625  # below the ports that systems give to clients
 
@@ -93,59 +90,6 @@ async def simulator(stage: Stage) -> AsyncIterator[RunningSimulator]:
         if process.returncode is None:
             process.kill()
             await process.wait()
-
-
-@dataclass(slots=True)
-class Story:
-    """Tells what happens and plays the operator. Feed it the agent's effects."""
-
-    simulator_url: str
-    clock: Clock
-    say: Callable[[str], None]
-    began_at_seconds: float
-    _acting: asyncio.Task[None] | None = None
-    _paged: bool = False
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def hear(self, effects: Effects) -> None:
-        """One tick's effects."""
-        minute = (effects.snapshot.at_seconds - self.began_at_seconds) / 60
-        for alert in effects.changed_alerts:
-            labels = dict(alert.labels)
-            word = "PAGE" if labels["severity"] == "page" else "ticket"
-            self._paged |= word == "PAGE"
-            if alert.is_firing:
-                self.say(f"[{minute:5.1f} min] {word}: {alert.annotations['summary']}")
-                self.say(f"             why: {alert.annotations['cause']}")
-            else:
-                self.say(f"[{minute:5.1f} min] resolved: {alert.name} {labels.get('tier', '')} {labels.get('slo', '')}")
-        for advice in effects.changed_recommendations:
-            self._hear_advice(advice, minute)
-        if self._paged and not effects.snapshot.alerts:
-            self.ended.set()
-
-    def _hear_advice(self, advice: Recommendation, minute: float) -> None:
-        if advice.verdict is not None:
-            self.say(f"[{minute:5.1f} min] verdict on {advice.id}: {advice.verdict}")
-            return
-        self.say(f"[{minute:5.1f} min] ADVICE: {advice.summary}")
-        if self._acting is not None:
-            self._acting.cancel()
-        self._acting = asyncio.create_task(self._act(int(advice.proposed)))
-
-    async def _act(self, replicas: int) -> None:
-        await self.clock.sleep(READING_SECONDS)
-        try:
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5.0)) as session,
-                session.post(f"{self.simulator_url}/control/replicas", json={"count": replicas}) as answer,
-            ):
-                answer.raise_for_status()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            self.say(f"             the operator could not scale the simulator: {type(error).__name__}")
-            return
-        minute = (self.clock.now_seconds() - self.began_at_seconds) / 60
-        self.say(f"[{minute:5.1f} min] the operator asks for {replicas} replicas; they need their cold start")
 
 
 def free_port(count: int = 1) -> int:

@@ -3,6 +3,7 @@
 AgentError
 ├── ConfigError      every mistake of a config file, one line each; exit code 2
 ├── UsageError       a command line or an input file that cannot be used; exit code 2
+│   └── AddressTakenError
 ├── StateError       a state file that cannot be used; exit code 2
 └── DeliveryError    an output that did not take what we sent
 """
@@ -27,6 +28,15 @@ class UsageError(AgentError):
 
     def __init__(self, what: str, mend: str) -> None:
         super().__init__(f"{what}. {mend}")
+
+
+class AddressTakenError(UsageError):
+    """We cannot listen where we should; `what` is the sentence without its mend, for who has another one."""
+
+    def __init__(self, listen: str, reason: str) -> None:
+        self.what = f"cannot listen on {listen}: {reason}"
+        mend = "Is another agent running? Write another port in the config, such as server: {listen: 127.0.0.1:9471}."
+        super().__init__(self.what, mend)
 
 
 class StateError(AgentError):

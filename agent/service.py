@@ -11,7 +11,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from agent.config import Config, Server, Spans
-from agent.errors import UsageError
+from agent.errors import AddressTakenError, UsageError
 from agent.model import Effects
 from agent.outputs.alertmanager import AlertmanagerOutput
 from agent.outputs.jsonl import JsonlOutput
@@ -92,7 +92,5 @@ async def _listen(server: Server, app: web.Application) -> web.AppRunner:
     except (OSError, OverflowError) as error:
         await runner.cleanup()
         reason = str(error.strerror).rpartition(": ")[2] if isinstance(error, OSError) else "a port is at most 65535"
-        raise UsageError(
-            f"cannot listen on {server.listen}: {reason}", "Is another agent running? Set server.listen."
-        ) from None
+        raise AddressTakenError(server.listen, reason) from None
     return runner

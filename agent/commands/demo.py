@@ -9,17 +9,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.commands.common import add_log_level, log_to_stderr, stop_event
-from agent.demo import ENGINE_PORTS, FILE, Stage, Story, free_port, simulator
-from agent.errors import UsageError
+from agent.demo import ENGINE_PORTS, FILE, Stage, free_port, simulator
+from agent.errors import AddressTakenError, UsageError
+from agent.pace import FASTEST, SLOWEST, USUAL, default_speed, machine_speed
 from agent.service import Extras, serving
+from agent.story import Story
 from probes.clock import ScaledClock
 from probes.recording import RecordingWriter
+
+STORY_MINUTES = 46.0  # until the last alert ends
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--speed", type=float, default=20.0, help="seconds of the story per real second; default: 20")
-    parser.add_argument("--listen", default="127.0.0.1:9470", metavar="HOST:PORT", help="default: %(default)s")
+    parser.add_argument(
+        "--speed",
+        type=float,
+        metavar="X",
+        help=f"seconds of the story per real second, {SLOWEST:g} to {FASTEST:g}; "
+        f"default: {USUAL:g}, less on a machine that is slow or busy",
+    )
+    parser.add_argument(
+        "--listen", default="127.0.0.1:9470", metavar="HOST:PORT", help="the page's address; default: %(default)s"
+    )
     parser.add_argument("--engine-port", type=int, help="first port of the simulated engines; default: free ones")
     parser.add_argument(
         "--alertmanager", action="append", default=[], metavar="URL", help="page a real Alertmanager, too; repeatable"
@@ -32,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Play until Ctrl-C, or with --exit until the story is over."""
-    if not 1 <= options.speed <= 100:
-        raise UsageError(f"--speed is {options.speed:g}", "Give a number from 1 to 100.")
+    if options.speed is not None and not SLOWEST <= options.speed <= FASTEST:
+        raise UsageError(f"--speed is {options.speed:g}", f"Give a number from {SLOWEST:g} to {FASTEST:g}.")
     log_to_stderr(options.log_level)
     with tempfile.TemporaryDirectory(prefix="slo-agent-demo-") as folder, _recorder(options.record) as recorder:
         asyncio.run(_play(options, Path(folder), recorder))
@@ -41,37 +53,60 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _play(options: argparse.Namespace, folder: Path, recorder: RecordingWriter | None) -> None:
-    clock = ScaledClock(options.speed, time.time())
-    stage = Stage(folder, options.engine_port or free_port(ENGINE_PORTS), options.speed, clock)
+    speed = options.speed or _speed_of_this_machine()
+    engine_port = options.engine_port or free_port(ENGINE_PORTS)
+    stage = Stage(folder, engine_port, speed, ScaledClock(speed, time.time()))
     config = stage.config(options.listen, options.alertmanager)
     stop = stop_event()
-    _say(f"slo-agent demo: two simulated vLLM replicas, one story, time runs {options.speed:g}x.")
-    async with simulator(stage) as engines:
-        address = engines.address
-        story = Story(address, clock, _say, clock.now_seconds())
-        note = f"Demo: simulated engines, time runs {options.speed:g}x."
+    async with simulator(stage) as engines, contextlib.AsyncExitStack() as stack:
+        story = Story(engines.address, stage.clock, _say, config.tick_seconds)
+        began = time.strftime("%H:%M:%S", time.localtime(stage.clock.epoch_seconds))
+        note = f"Demo: simulated engines, time runs {speed:g}x. The story's minute 0 was {began} on the demo's machine."
         extras = Extras(recorder=recorder, note=note, on_effects=(story.hear,))
-        async with serving(config, clock, extras):
-            _say(f"  page        http://{options.listen}/")
-            _say(f"  metrics     http://{options.listen}/metrics")
-            _say(f"  an engine   {address}/metrics    try: slo-agent probe {address}")
-            _say(f"  config      {FILE}")
-            _say("The story: healthy, then after 8 minutes too much load, a burning SLO, a page, advice, recovery.")
-            _say("In brackets the story's minutes. Ctrl-C stops everything.\n")
-            over = asyncio.create_task(story.ended.wait())
-            stopped = asyncio.create_task(stop.wait())
-            await asyncio.wait({over, stopped, engines.death}, return_when=asyncio.FIRST_COMPLETED)
-            if engines.death.done():
-                raise UsageError("the simulator ended in the middle of the story", "Start the demo again.")
-            if not stop.is_set():
-                _say("\nThe story is over: every alert is resolved." + ("" if options.exit else " The agent goes on."))
-                if options.exit:  # a recording shall hold a reading after the last alert's end, for its replay
-                    await clock.sleep(config.scrape.interval_seconds + config.tick_seconds)
-                else:
-                    await stop.wait()
-            over.cancel()
-            stopped.cancel()
+        try:
+            await stack.enter_async_context(serving(config, stage.clock, extras))
+        except AddressTakenError as error:
+            raise UsageError(error.what, "Is another agent running? Give --listen 127.0.0.1:9471.") from None
+        _welcome(options.listen, engines.address, speed)
+        watching = asyncio.create_task(story.watch())
+        stack.callback(watching.cancel)
+        over = asyncio.create_task(story.ended.wait())
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait({over, stopped, engines.death}, return_when=asyncio.FIRST_COMPLETED)
+        if engines.death.done():
+            raise UsageError("the simulator ended in the middle of the story", "Start the demo again.")
+        if not stop.is_set():
+            _say("\nThe story is over: every alert is resolved." + ("" if options.exit else " The agent goes on."))
+            if options.exit:
+                # a recording shall hold a reading after the last alert's end, for its replay
+                await stage.clock.sleep(config.scrape.interval_seconds + config.tick_seconds)
+            else:
+                await stop.wait()
+        over.cancel()
+        stopped.cancel()
     _say("stopped.")
+
+
+def _speed_of_this_machine() -> float:
+    machine = machine_speed()
+    speed = default_speed(machine)
+    if speed < USUAL:
+        _say(
+            f"This machine is slow or busy: it simulates {machine:.0f} s of the overload in 1 s. The story runs "
+            f"{speed:g}x instead of {USUAL:g}x (--speed says otherwise)."
+        )
+    return speed
+
+
+def _welcome(listen: str, engine: str, speed: float) -> None:
+    _say(f"slo-agent demo: two simulated vLLM replicas, one story, time runs {speed:g}x.")
+    _say(f"  page        http://{listen}/")
+    _say(f"  metrics     http://{listen}/metrics")
+    _say(f"  an engine   {engine}/metrics    try: slo-agent probe {engine}")
+    _say(f"  config      {FILE}")
+    _say("The story: healthy; after 8 minutes too much load, a burning SLO, a page, advice, recovery.")
+    _say(f"It takes about {STORY_MINUTES / speed:.1f} minutes here ({STORY_MINUTES:.0f} of the story's).")
+    _say("In brackets the story's minute, and the time that the page shows for it. Ctrl-C stops everything.\n")
 
 
 @contextlib.contextmanager

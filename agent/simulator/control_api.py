@@ -103,6 +103,7 @@ class ControlApi:
             rate = workload.arrivals.rate_at(fleet.now_seconds)
         return {
             "at": fleet.now_seconds,
+            "lag_seconds": self._real_time.lag_seconds(),
             "rate_per_second": rate,
             "wanted": fleet.wanted,
             "cold_start_seconds": fleet.cold_start_seconds,

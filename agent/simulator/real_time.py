@@ -14,6 +14,8 @@ from probes.clock import Clock
 IDLE_TICK_SECONDS = 0.02  # real seconds between two looks when no client of ours waits for a token
 SERVED_KEPT = 10_000  # requests whose truth can be asked for
 SELECTOR_SECONDS = 0.001  # the resolution of epoll's timeout
+LAG_KEPT_SECONDS = 60.0  # of the clock: so long ago the worst lag is still told
+LAG_NOTED_SECONDS = 1.0  # of the clock: less is the loop's own step
 
 
 @dataclass(slots=True)
@@ -34,6 +36,8 @@ class RealTime:
         self._watched: dict[int, _Watch] = {}
         self.served: deque[Sequence] = deque(maxlen=SERVED_KEPT)
         self._nudge = asyncio.Event()
+        self._settled_at_seconds = clock.now_seconds()
+        self._lags: deque[tuple[float, float]] = deque()
 
     def replica(self, index: int) -> Replica | None:
         """The replica at that place while it answers."""
@@ -44,7 +48,9 @@ class RealTime:
 
     def catch_up(self) -> None:
         """Bring the fleet to now, and wake those whose tokens have come."""
-        self.fleet.settle(self.clock.now_seconds())
+        now_seconds = self.clock.now_seconds()
+        self._note_lag(now_seconds)
+        self.fleet.settle(now_seconds)
         for key, watch in list(self._watched.items()):
             if watch.call.has_ended:
                 del self._watched[key]
@@ -54,6 +60,10 @@ class RealTime:
             elif watch.call.tokens > watch.seen:
                 watch.seen = watch.call.tokens
                 watch.event.set()
+
+    def lag_seconds(self) -> float:
+        """The farthest that the fleet was behind the clock within its last minute, in the clock's seconds."""
+        return max((lag for _, lag in self._lags), default=0.0)
 
     def submit(self, replica: Replica, ask: Ask, arrived_at_seconds: float) -> tuple[Call, asyncio.Event]:
         """Send a client's request to the replica it asked; the event is set whenever there is news of it.
@@ -96,6 +106,13 @@ class RealTime:
                 await asyncio.wait_for(self._nudge.wait(), pause_seconds)
             except TimeoutError:
                 continue
+
+    def _note_lag(self, now_seconds: float) -> None:
+        lag, self._settled_at_seconds = now_seconds - self._settled_at_seconds, now_seconds
+        while self._lags and self._lags[0][0] < now_seconds - LAG_KEPT_SECONDS:
+            self._lags.popleft()
+        if lag >= LAG_NOTED_SECONDS:
+            self._lags.append((now_seconds, lag))
 
     def _pause_seconds(self) -> float:
         """Real seconds to sleep until there can be news for a client of ours; 0 means to look again at once.
