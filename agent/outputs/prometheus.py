@@ -55,7 +55,7 @@ def _family(metric: Metric) -> Family:
 def _add_histogram(family: Family, point: HistogramPoint, labels: dict[str, str]) -> None:
     """Without a known sum there is no `_sum`: an average of it would be wrong."""
     for edge, count in zip(point.edges, point.counts, strict=True):
-        le = "+Inf" if math.isinf(edge) else str(edge)
+        le = "+Inf" if math.isinf(edge) else str(float(edge))  # 1 as 1.0: two spellings would be two buckets
         family.add_sample(f"{point.metric.name}_bucket", {**labels, "le": le}, count)
     family.add_sample(f"{point.metric.name}_count", labels, point.counts[-1])
     if point.total is not None:

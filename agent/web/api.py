@@ -3,28 +3,33 @@
 Every answer has `at` (the tick it describes, null before the first) and the list or object it is named after.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 
 from aiohttp import web
 
+from agent.canary_log import KEPT
 from agent.outputs.jsonable import probe_json, signals_json, snapshot_json
 from agent.view import SignalsView, View
 from agent.web.guard import dumps, refusal
 from agent.web.history import History
 from agent.web.memo import SignalsMemo
+from agent.web.outcome_words import WORDS
+from agent.web.paging import Paging
+from agent.web.paths import PATHS
 from agent.web.verdict import has_ticked, verdict
+from probes.sample import ProbeResult
 
 WINDOWS_SECONDS = (60, 300, 3600)
 DEFAULT_WINDOW_SECONDS = 300
 
 
-def routes(view: View, history: History, note: str | None) -> list[web.RouteDef]:
+def routes(view: View, history: History, paging: Paging, note: str | None) -> list[web.RouteDef]:
     """All of /api/v1."""
     memo = SignalsMemo(view)
 
     async def status(_request: web.Request) -> web.Response:
-        return _json(_status(view, note))
+        return _json(_status(view, paging, note))
 
     async def signals(request: web.Request) -> web.Response:
         window_seconds = _window_seconds(request)
@@ -38,13 +43,24 @@ def routes(view: View, history: History, note: str | None) -> list[web.RouteDef]
         return _json({"at": _at(view), **_signals(memo.signals(window_seconds))})
 
     async def probes(_request: web.Request) -> web.Response:
-        return _json({"at": _at(view), "probes": [probe_json(probe) for probe in view.recent_probes()]})
+        results = view.recent_probes()
+        listed = [probe_json(probe) for probe in results]
+        return _json({"at": _at(view), "complete_from": _complete_from(results), "probes": listed})
 
     async def past(_request: web.Request) -> web.Response:
         return _json(history.as_json())
 
+    async def outcomes(_request: web.Request) -> web.Response:
+        return _json({"outcomes": WORDS})
+
+    async def index(_request: web.Request) -> web.Response:
+        return _json({"paths": [{"path": path, "about": about} for path, about in PATHS.items()]})
+
     parts = ("targets", "slos", "alerts", "recommendations")
     return [
+        web.get("/api/v1", index),
+        web.get("/api/v1/", index),
+        web.get("/api/v1/outcomes", outcomes),
         web.get("/api/v1/status", status),
         web.get("/api/v1/signals", signals),
         web.get("/api/v1/probes", probes),
@@ -60,9 +76,9 @@ def _part_of_snapshot(view: View, part: str) -> Callable[[web.Request], Awaitabl
     return answer
 
 
-def _status(view: View, note: str | None) -> dict[str, object]:
+def _status(view: View, paging: Paging, note: str | None) -> dict[str, object]:
     snapshot, now_seconds = view.snapshot(), view.now_seconds()
-    said = verdict(snapshot, now_seconds)
+    said = verdict(snapshot, now_seconds, paging.sentence(now_seconds))
     return {
         "at": _at(view),
         "now": now_seconds,
@@ -74,6 +90,12 @@ def _status(view: View, note: str | None) -> dict[str, object]:
         "slos": len(snapshot.slos),
         "alerts_firing": sum(alert.is_firing and alert.name != "Watchdog" for alert in snapshot.alerts),
     }
+
+
+def _complete_from(results: Sequence[ProbeResult]) -> float | None:
+    """The stamp before which results were dropped, of the good or of the others; None while all are there."""
+    kinds = ([one.at_seconds for one in results if one.is_ok], [one.at_seconds for one in results if not one.is_ok])
+    return max((min(stamps) for stamps in kinds if len(stamps) >= KEPT), default=None)
 
 
 def _signals(seen: SignalsView) -> dict[str, object]:

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from agent.web.paths import PATHS
+
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -48,7 +50,7 @@ async def json_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         return refused
     except web.HTTPException as error:
         status = HTTPStatus(error.status)
-        return refusal(status, status.phrase, request.path, "Known: /, /metrics, /api/v1/status, /probe, /-/healthy.")
+        return refusal(status, status.phrase, request.path, f"Known: {', '.join(PATHS)}.")
     except Exception:
         log.exception("request failed path=%s", request.path)
         return refusal(

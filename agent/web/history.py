@@ -3,8 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field, fields
 
-from agent.model import Signals
-from agent.view import View
+from agent.view import SignalsView, View
 
 INTERVAL_SECONDS = 5.0
 """Real time between two points: fine enough to see a story unfold, cheap enough to forget about."""
@@ -12,6 +11,8 @@ POINTS = 720
 """One hour of points."""
 WINDOW_SECONDS = 60.0
 """Each point is the rolling minute before it."""
+ANSWERING = ("up", "stuck")
+"""Health of a target whose readings are fresh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,9 @@ class History:
         now_seconds = view.now_seconds()
         if self.points and self.points[-1].at_seconds >= now_seconds:
             return
-        self.points.append(_point(now_seconds, view.signals(WINDOW_SECONDS).total))
+        targets = view.snapshot().targets
+        answering = {target.name for target in targets if target.health in ANSWERING}
+        self.points.append(_point(now_seconds, view.signals(WINDOW_SECONDS), answering))
 
     def as_json(self) -> dict[str, object]:
         """Columns of equal length: `at` and one per figure; unknown is None."""
@@ -49,7 +52,14 @@ class History:
         return {"window_seconds": WINDOW_SECONDS, "at": [point.at_seconds for point in self.points], **columns}
 
 
-def _point(now_seconds: float, total: Signals) -> Point:
+def _point(now_seconds: float, seen: SignalsView, answering: set[str]) -> Point:
+    """Who no longer answers has no queue that is known; the requests it served in this minute, it did serve."""
+    if not answering:
+        return Point(now_seconds, None, None, None, None, None)
+    total = seen.total
+    queues = [
+        one.requests_waiting.last for name, one in seen.targets.items() if name in answering and one.requests_waiting
+    ]
     p99 = total.ttft_seconds.p99 if total.ttft_seconds else None
     return Point(
         at_seconds=now_seconds,
@@ -57,5 +67,5 @@ def _point(now_seconds: float, total: Signals) -> Point:
         ttft_p99_low_seconds=p99.low if p99 else None,
         ttft_p99_high_seconds=p99.high if p99 else None,
         request_rate_per_second=total.request_rate_per_second,
-        requests_waiting=total.requests_waiting.last if total.requests_waiting else None,
+        requests_waiting=sum(queues) if queues and total.requests_waiting else None,
     )

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from aiohttp import web
@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.aiohttp import make_aiohttp_handler
 
 from agent.view import View
-from agent.web import api, blackbox, history, lifecycle
+from agent.web import api, blackbox, history, lifecycle, paging
 from agent.web.actions import Actions
 from agent.web.guard import add_security_headers, json_errors, same_site_orders
 
@@ -27,27 +27,30 @@ def make_app(
     actions: Actions,
     *,
     note: str | None = None,
+    alertmanagers: Sequence[str] | None = None,
     probe_any_address: bool = False,
 ) -> web.Application:
     """The whole server as an aiohttp application; the caller binds it to an address.
 
-    `note` stands on top of the page ("Demo: simulated engines, time runs 20x"). `probe_any_address` lets /probe aim at
-    addresses that are not configured: only for a server that nobody else can reach.
+    `note` stands on top of the page ("Demo: simulated engines, time runs 20x"). `alertmanagers` are the configured
+    addresses: with none of them the verdict says that nobody can be paged; None where nobody is to be.
+    `probe_any_address` lets /probe aim at addresses that are not configured: only for a server that nobody else can
+    reach.
     """
     app = web.Application(middlewares=[json_errors, same_site_orders], client_max_size=MOST_REQUEST_BYTES)
-    past = history.History()
+    past, pager = history.History(), paging.Paging(registry, alertmanagers)
     app.add_routes(
         [
             web.get("/", _page),
             web.get("/metrics", make_aiohttp_handler(registry)),
-            *api.routes(view, past, note),
+            *api.routes(view, past, pager, note),
             *blackbox.routes(actions, any_address=probe_any_address),
             *lifecycle.routes(view, actions),
             web.static("/static", STATIC),
         ]
     )
     app.on_response_prepare.append(add_security_headers)
-    app.cleanup_ctx.append(_remembering(past, view))
+    app.cleanup_ctx.append(_remembering(past, pager, view))
     return app
 
 
@@ -55,13 +58,16 @@ async def _page(_request: web.Request) -> web.FileResponse:
     return web.FileResponse(STATIC / "index.html")
 
 
-def _remembering(past: history.History, view: View) -> Callable[[web.Application], AsyncIterator[None]]:
-    """Keep the sparklines' history while the server runs. It belongs to the page: nothing else depends on it."""
+def _remembering(
+    past: history.History, pager: paging.Paging, view: View
+) -> Callable[[web.Application], AsyncIterator[None]]:
+    """Keep the sparklines' history, and when deliveries went out, while the server runs: only the page needs them."""
 
     async def observe_again_and_again() -> None:
         while True:
             try:
                 past.observe(view)
+                pager.observe(view.now_seconds())
             except Exception:
                 log.exception("page history stopped")
                 return

@@ -6,6 +6,7 @@ from typing import Literal
 
 from agent.model import Alert, Burn, SloStatus, Snapshot, TargetStatus
 from agent.web import words
+from agent.web.outcome_words import spoken
 
 Level = Literal["bad", "watch", "unknown", "good"]
 URGENCY: tuple[Level, ...] = ("bad", "watch", "unknown", "good")
@@ -36,16 +37,21 @@ def has_ticked(snapshot: Snapshot) -> bool:
     return snapshot.at_seconds > 0
 
 
-def verdict(snapshot: Snapshot, now_seconds: float) -> Verdict:
-    """How things stand. Only "good" when SLOs are kept, targets answer and the agent itself is awake."""
+def verdict(snapshot: Snapshot, now_seconds: float, paging: Sentence | None = None) -> Verdict:
+    """How things stand. Only "good" when SLOs are kept, targets answer, the agent is awake and somebody can be paged.
+
+    `paging` says why nobody can be, None where nothing speaks against it.
+    """
     if not has_ticked(snapshot):
         return Verdict("unknown", "Starting: nothing has been evaluated yet", ())
-    sentences = sorted(
-        _sentences(snapshot, now_seconds), key=lambda said: ("bad", "watch", "unknown").index(said.level)
-    )
+    found = [*_sentences(snapshot, now_seconds), *([paging] if paging else [])]
+    sentences = sorted(found, key=lambda said: ("bad", "watch", "unknown").index(said.level))
     if not sentences:
         return Verdict("good", _all_kept(snapshot), ())
-    if kept := sum(status.state == "ok" and not is_overspent(status) for status in snapshot.slos):
+    kept = sum(status.state == "ok" and not is_overspent(status) for status in snapshot.slos)
+    if kept and all(status.state in ("ok", "no_traffic") and not is_overspent(status) for status in snapshot.slos):
+        sentences.append(Sentence("good", _all_kept(snapshot)))
+    elif kept:
         sentences.append(Sentence("good", f"{words.count(kept, 'other SLO')} {'is' if kept == 1 else 'are'} kept"))
     first, *others = sentences
     return Verdict(first.level, first.text, tuple(said.text for said in others))
@@ -63,15 +69,31 @@ def _sentences(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
 
 
 def _burning(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
-    burning = sorted((s for s in snapshot.slos if s.state == "burning"), key=lambda s: -(fastest(s).pair.factor))
-    if not burning:
-        return
-    said = [f"{status.slo.name}, {words.factor(fastest(status).long_rate)}" for status in burning]
-    is_or_are = "is burning its budget" if len(burning) == 1 else "are burning their budgets"
-    told = _told({status.slo.name for status in burning}, snapshot.alerts, now_seconds)
-    paging = any(fastest(status).pair.severity == "page" for status in burning)
-    text = f"{words.count(len(burning), 'SLO')} {is_or_are}: {'; '.join(said)}{told}"
-    yield Sentence("bad" if paging else "watch", text)
+    found = sorted((s for s in snapshot.slos if s.state == "burning"), key=lambda s: -(fastest(s).pair.factor))
+    burning = [status for status in found if not recovery(status)]
+    if burning:
+        said = [f"{status.slo.name}, {words.factor(fastest(status).long_rate)}" for status in burning]
+        is_or_are = "is burning its budget" if len(burning) == 1 else "are burning their budgets"
+        told = _told({status.slo.name for status in burning}, snapshot.alerts, now_seconds)
+        paging = any(fastest(status).pair.severity == "page" for status in burning)
+        text = f"{words.count(len(burning), 'SLO')} {is_or_are}: {'; '.join(said)}{told}"
+        yield Sentence("bad" if paging else "watch", text)
+    if over := [status for status in found if recovery(status)]:
+        said = [f"{status.slo.name}, {recovery(status)}" for status in over]
+        told = _told({status.slo.name for status in over}, snapshot.alerts, now_seconds)
+        is_or_are = "is" if len(over) == 1 else "are"
+        yield Sentence("watch", f"{words.count(len(over), 'SLO')} {is_or_are} recovering: {'; '.join(said)}{told}")
+
+
+def recovery(status: SloStatus) -> str:
+    """That nothing burns any more and the alert only waits for its window; "" where that is not known to be so."""
+    newest = min(status.burns, key=lambda burn: burn.pair.short_seconds)
+    waits_for = fastest(status).pair.short_seconds
+    spends = newest.short_rate is None or newest.short_rate >= 1  # 1x is as much as is allowed
+    if spends or newest.pair.short_seconds >= waits_for:
+        return ""
+    good, window = words.duration(newest.pair.short_seconds), words.duration(waits_for)
+    return f"the last {good} are good, the alert ends when the last {window} are"
 
 
 def fastest(status: SloStatus) -> Burn:
@@ -129,7 +151,7 @@ def _targets(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
 
 
 def _because(target: TargetStatus) -> str:
-    return "" if target.last_outcome in ("", "ok") else f": {target.last_outcome}"
+    return "" if target.last_outcome in ("", "ok") else f": {spoken(target.last_outcome)}"
 
 
 def _seen(target: TargetStatus, now_seconds: float) -> str:

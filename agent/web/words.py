@@ -29,6 +29,11 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def has(number: int) -> str:
+    """The verb after so many things: "has" or "have"."""
+    return "has" if number == 1 else "have"
+
+
 def listing(names: list[str], most: int = 3) -> str:
     """Names in a sentence: "a", "a and b", "a, b and c", "a, b, c and 4 more"."""
     if len(names) > most:

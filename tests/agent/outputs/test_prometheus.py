@@ -1,6 +1,7 @@
 """What stands on the page for one state of the agent."""
 
 import math
+import re
 import subprocess
 from dataclasses import replace
 
@@ -70,6 +71,15 @@ def test_percentiles_of_one_target_stand_there_over_five_minutes_only() -> None:
         for window in ("1m", "5m", "1h")
     }
     assert found == {"1m": None, "5m": 0.5, "1h": None}
+
+
+def test_an_edge_is_spelt_alike_whoever_gave_it() -> None:
+    """Canaries hand over 1, engines 1.0: two spellings of `le` would be two buckets to Prometheus."""
+    canary = replace(histogram("ttft_seconds", (1.0, 2.0, 3.0)), edges=(1, 10, math.inf))
+    engine = replace(canary, edges=(1.0, 10.0, math.inf))
+    totals = [LatencyTotal("vllm-0", "canary", canary), LatencyTotal("vllm-0", "engine", engine)]
+    page = generate_latest(scrape(FakeView(latencies=totals))).decode()
+    assert set(re.findall(r'le="([^"]+)"', page)) == {"1.0", "10.0", "+Inf"}
 
 
 def test_engines_of_a_target_are_added_up() -> None:

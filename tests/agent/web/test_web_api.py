@@ -1,9 +1,15 @@
 """/api/v1: the names that scripts rely on, unknown as null, and refusals that say what to write instead."""
 
+from dataclasses import replace
+
 import fake_view
 import pytest
 from fake_view import FakeView
+from fake_world import NOW_SECONDS
 from serving import Serve
+
+from agent.web.paths import PATHS
+from probes.canary.outcomes import OUTCOMES
 
 FIGURE = {"value", "low", "high", "count", "ci_low", "ci_high"}
 
@@ -32,7 +38,8 @@ async def test_status_carries_the_note_of_a_demo(serve: Serve) -> None:
 
 @pytest.mark.parametrize("part", ["targets", "slos", "alerts", "recommendations", "probes"])
 async def test_before_the_first_tick_every_list_is_empty_and_at_is_null(serve: Serve, part: str) -> None:
-    assert await get(serve, fake_view.starting(), f"/api/v1/{part}") == {"at": None, part: []}
+    answer = await get(serve, fake_view.starting(), f"/api/v1/{part}")
+    assert {key: answer[key] for key in ("at", part)} == {"at": None, part: []}
 
 
 async def test_an_slo_shows_its_state_budget_and_the_counts_behind_each_burn(serve: Serve) -> None:
@@ -101,6 +108,45 @@ async def test_history_is_columns_of_one_length_and_starts_at_once(serve: Serve)
     assert past["ttft_p99_high_seconds"] == [None]
     assert past["request_rate_per_second"] == [17.38]
     assert past["requests_waiting"] == [127]
+
+
+@pytest.mark.parametrize("path", ["/api/v1", "/api/v1/"])
+async def test_the_root_lists_every_path_there_is(serve: Serve, path: str) -> None:
+    client = await serve(fake_view.calm())
+    answer = await client.get(path)
+    assert answer.status == 200
+    served = {
+        route.resource.canonical
+        for route in client.app.router.routes()
+        if route.resource is not None and not route.resource.canonical.startswith("/static")
+    }
+    assert {one["path"] for one in (await answer.json())["paths"]} == served - {"/api/v1/"}
+
+
+async def test_not_found_names_every_path(serve: Serve) -> None:
+    client = await serve(fake_view.calm())
+    said = (await (await client.get("/api/v1/slo")).json())["fix"]
+    for path in PATHS:
+        assert path in said
+
+
+async def test_outcomes_have_words(serve: Serve) -> None:
+    words = (await get(serve, fake_view.calm(), "/api/v1/outcomes"))["outcomes"]
+    assert words["connect_refused"] == "nothing listens there"
+    assert words["timeout"] == "no answer in time"
+    assert set(OUTCOMES) <= set(words)
+
+
+async def test_the_canary_log_says_from_when_on_it_is_complete(serve: Serve) -> None:
+    """Of good results the latest 60 are kept: what failed before the oldest of them stands there alone."""
+    view = fake_view.calm()
+    one = next(probe for probe in fake_view.burning().probe_results if not probe.is_ok)
+    good = view.probe_results[0]
+    view.probe_results = [replace(good, at_seconds=NOW_SECONDS - number) for number in range(60)]
+    view.probe_results.append(replace(one, at_seconds=NOW_SECONDS - 4000))
+    assert (await get(serve, view, "/api/v1/probes"))["complete_from"] == NOW_SECONDS - 59
+    view.probe_results = view.probe_results[1:]  # 59: none was dropped yet
+    assert (await get(serve, view, "/api/v1/probes"))["complete_from"] is None
 
 
 async def test_an_unknown_address_is_a_json_error(serve: Serve) -> None:

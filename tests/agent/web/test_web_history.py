@@ -34,3 +34,19 @@ def test_the_oldest_points_are_forgotten() -> None:
         past.observe(view)
     assert len(past.points) == POINTS
     assert past.points[0].at_seconds == 3.0
+
+
+def test_who_no_longer_answers_is_not_said_to_have_a_queue() -> None:
+    """127 wait on vllm-0, by its last reading; with it gone the queue is that of those who answer, or unknown."""
+    view, past = fake_view.burning(), History()
+    busy, *others = view.snapshot_now.targets
+    gone = replace(busy, health="down")
+    past.observe(view)
+    view.clock_seconds += 5
+    view.snapshot_now = replace(view.snapshot_now, targets=(gone, *others))
+    past.observe(view)
+    view.clock_seconds += 5
+    view.snapshot_now = replace(view.snapshot_now, targets=(gone,))
+    past.observe(view)
+    assert past.as_json()["requests_waiting"] == [127, 0, None]
+    assert past.as_json()["request_rate_per_second"][-1] is None

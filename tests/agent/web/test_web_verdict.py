@@ -44,12 +44,16 @@ def world(
         (world(slos=(BLIND,)), "unknown", "No data to judge search-ttft"),
         (world(slos=(EARLY,)), "unknown", "Not enough data yet to judge batch-e2e"),
         (world(targets=(targets()[1],)), "bad", "vllm-1 is stuck: it answers, but makes no progress"),
-        (world(targets=(targets()[2],)), "watch", "No data from vllm-2 for 40 s: timeout"),
-        (world(targets=(targets()[3],)), "unknown", "lmcache-0 has not answered yet: connect_refused"),
+        (world(targets=(targets()[2],)), "watch", "No data from vllm-2 for 40 s: no answer in time (timeout)"),
+        (
+            world(targets=(targets()[3],)),
+            "unknown",
+            "lmcache-0 has not answered yet: nothing listens there (connect_refused)",
+        ),
         (
             world(targets=(replace(UP, health="down", last_outcome="connect_refused", last_seen_seconds=None),)),
             "bad",
-            "vllm-0 is down: connect_refused, never seen",
+            "vllm-0 is down: nothing listens there (connect_refused), never seen",
         ),
         (world(targets=(replace(UP, health="stale"),)), "watch", "No data from vllm-0 for 4 s"),
         (world(targets=(replace(UP, health="unknown", last_outcome=""),)), "unknown", "vllm-0 has not answered yet"),
@@ -73,14 +77,48 @@ def test_a_pair_that_only_tickets_is_worth_watching_not_waking() -> None:
     assert said.text == "1 SLO is burning its budget: chat-ttft, 4.0x; ticket opened 2 h ago"
 
 
+def recovered(short: float | None) -> SloStatus:
+    """Only the 30 min / 6 h pair still burns; the last 5 min burn at `short`."""
+    rates = {14.4: (short, 15.2), 6: (12.0, 31.0), 3: (2.0, 2.5), 1: (0.4, 0.6)}
+    burns = tuple(
+        replace(
+            burn,
+            short_rate=rates[burn.pair.factor][0],
+            long_rate=rates[burn.pair.factor][1],
+            is_burning=burn.pair.factor == 6,
+        )
+        for burn in BURNING.burns
+    )
+    return replace(BURNING, burns=burns)
+
+
+def test_an_alert_that_only_waits_for_its_window_is_called_recovering() -> None:
+    said = verdict(world(slos=(recovered(0.0), KEPT)), NOW_SECONDS)
+    assert said.level == "watch"
+    assert said.text == (
+        "1 SLO is recovering: chat-ttft, the last 5 min are good, the alert ends when the last 30 min are"
+    )
+    assert said.details == ("1 other SLO is kept",)
+
+
+@pytest.mark.parametrize("short", [1.2, None])
+def test_nothing_recovers_while_it_spends_or_nothing_is_seen(short: float | None) -> None:
+    assert verdict(world(slos=(recovered(short),)), NOW_SECONDS).text == "1 SLO is burning its budget: chat-ttft, 31x"
+
+
+def test_where_no_slo_is_blamed_all_of_them_are_kept() -> None:
+    said = verdict(world(slos=(KEPT, KEPT), targets=(targets()[2],)), NOW_SECONDS)
+    assert said.details == ("All 2 SLOs are kept",)
+
+
 def test_the_worst_comes_first_and_the_rest_follows() -> None:
     said = verdict(fake_view.burning().snapshot_now, NOW_SECONDS)
     assert said.text.startswith("1 SLO is burning")
     assert said.details == (
         "summaries-e2e has spent the whole error budget of the period",
         "vllm-1 is stuck: it answers, but makes no progress",
-        "No data from vllm-2 for 40 s: timeout",
-        "lmcache-0 has not answered yet: connect_refused",
+        "No data from vllm-2 for 40 s: no answer in time (timeout)",
+        "lmcache-0 has not answered yet: nothing listens there (connect_refused)",
         "No data to judge search-ttft",
         "Not enough data yet to judge batch-e2e",
         "1 other SLO is kept",
