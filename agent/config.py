@@ -117,9 +117,10 @@ class Slo(Section):
 
     name: Name = Field(description="Its name in alerts, metrics and pages.")
     service: Name = Field("llm", description="The service that makes the promise.")
-    sli: SliName = Field(description="What is counted: availability, ttft, itl, tpot, e2e or queue.")
+    sli: SliName = Field(description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput or stall.")
     source: SliSource | None = Field(
-        None, description="engine: all users' requests, from vLLM's counters; canary: ours. Default: engine."
+        None,
+        description="engine: all users' requests, from vLLM's counters; canary: ours. Default: engine; stall: canary.",
     )
     objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
     period_seconds: Seconds = Field(
@@ -128,7 +129,7 @@ class Slo(Section):
         description="Rolling period of the error budget, at most 93 days. Seconds.",
     )
     threshold_seconds: Seconds | None = Field(
-        None, description="Latency of a good event; for availability: time within which a request must end. Seconds."
+        None, description="Latency of a good event; availability: when a request must end; stall: longest gap. Seconds."
     )
     undecided: Literal["bad", "good"] = Field(
         "bad", description="How events count that lie in the histogram bucket around the threshold."
@@ -146,6 +147,12 @@ class Slo(Section):
 
     @model_validator(mode="after")
     def _threshold_where_needed(self) -> Self:
+        if self.sli == "goodput":
+            if self.threshold_seconds is not None:
+                raise ValueError("sli goodput has no threshold_seconds: it takes those of the section goodput")
+            return self
+        if self.sli == "stall" and self.source == "engine":
+            raise ValueError("vLLM does not count requests by their longest gap; write source: canary for sli stall")
         if self.sli != "availability" and self.threshold_seconds is None:
             raise ValueError(f"sli {self.sli} needs threshold_seconds, such as threshold_seconds: 2.5")
         if self.source == "canary" and self.sli in ("queue", "itl"):

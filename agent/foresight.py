@@ -60,14 +60,22 @@ def warnings(slo: Slo, canary_interval_seconds: float | None) -> Iterator[str]:
 
 
 def _between_buckets(slo: Slo) -> Iterator[str]:
-    edges = DEFAULT_EDGES.get(SIGNAL_OF.get(slo.sli, ""))
-    if slo.source != "engine" or edges is None or slo.threshold_seconds is None or slo.threshold_seconds in edges:
+    if slo.source != "engine":
         return
-    place = bisect.bisect_left(edges, slo.threshold_seconds)
+    asked = {"ttft_seconds": slo.ttft_seconds, "tpot_seconds": slo.tpot_seconds}
+    if slo.sli in SIGNAL_OF:
+        asked = {SIGNAL_OF[slo.sli]: slo.threshold_seconds}
+    for signal, threshold in asked.items():
+        if threshold is not None and threshold not in DEFAULT_EDGES.get(signal, (threshold,)):
+            yield _undecided_words(slo, DEFAULT_EDGES[signal], threshold)
+
+
+def _undecided_words(slo: Slo, edges: tuple[float, ...], threshold: float) -> str:
+    place = bisect.bisect_left(edges, threshold)
     below, above = edges[place - 1] if place else 0.0, edges[place] if place < len(edges) else None
     nearest = f"{below:g} or {above:g}" if above is not None else f"{below:g}"
-    yield (
-        f"{slo.threshold_seconds:g} s is no bucket edge of vLLM's default histogram: requests between {below:g} and "
+    return (
+        f"{threshold:g} s is no bucket edge of vLLM's default histogram: requests between {below:g} and "
         f"{'infinity' if above is None else f'{above:g}'} s cannot be told apart and count as {slo.undecided}. Write "
         f"{nearest}, or start vLLM with --custom-histogram-buckets that has an edge there."
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 Severity = Literal["page", "ticket"]
 Tier = Literal["fast", "slow", "trend"]
-SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue"]
+SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue", "goodput", "stall"]
 SliSource = Literal["engine", "canary"]
 SloState = Literal["ok", "burning", "exhausted", "no_traffic", "no_data", "insufficient_data"]
 
@@ -69,7 +69,8 @@ class Slo:
     """A promise: `objective_ratio` of the events of `sli` are good over a rolling `period_seconds`.
 
     `threshold_seconds` is the latency a good event keeps; for availability it is the time within which a request must
-    have ended. `undecided` says how events count whose side of the threshold the histogram cannot tell.
+    have ended, for stall the longest gap between two tokens. Goodput has `ttft_seconds` and `tpot_seconds` instead.
+    `undecided` says how events count whose side of the threshold the histogram cannot tell.
     """
 
     name: str
@@ -85,6 +86,8 @@ class Slo:
     undecided: Literal["bad", "good"] = "bad"
     min_bad_events: int = 3
     runbook_url: str = ""
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
 
     @property
     def budget_ratio(self) -> float:

@@ -80,7 +80,7 @@ def _promise(config: Config, slo: Slo) -> Promise:
         name=slo.name,
         service=slo.service,
         sli=slo.sli,
-        source=slo.source or "engine",
+        source=slo.source or ("canary" if slo.sli == "stall" else "engine"),
         objective_ratio=slo.objective_ratio,
         period_seconds=slo.period_seconds,
         pairs=_pairs(config, slo),
@@ -90,6 +90,8 @@ def _promise(config: Config, slo: Slo) -> Promise:
         undecided=slo.undecided,
         min_bad_events=config.burn.min_bad_events,
         runbook_url=slo.runbook_url,
+        ttft_seconds=config.goodput.ttft_seconds if slo.sli == "goodput" else None,
+        tpot_seconds=config.goodput.tpot_seconds if slo.sli == "goodput" else None,
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from agent.model import Alert, Evidence, Recommendation
 from agent.sli.count import PendingBook
+from agent.sli.engine import Balance
+from agent.sli.goodput import JointRequests
 from agent.sli.pending import PendingRequests
 from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
@@ -150,7 +152,13 @@ def _restore_memory(memory: Memory, form: Mapping[str, Any]) -> float:
     return float(form["saved_at_seconds"])
 
 
-def _balance(form: dict[str, Any]) -> PendingRequests:
+def _balance(form: dict[str, Any]) -> Balance:
+    if "first" in form:
+        return JointRequests(**{**form, "first": _pending(form["first"])})
+    return _pending(form)
+
+
+def _pending(form: dict[str, Any]) -> PendingRequests:
     arrivals = deque((at, arrived) for at, arrived in form["_arrivals"])
     return PendingRequests(**{**form, "_arrivals": arrivals})
 

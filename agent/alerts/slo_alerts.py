@@ -99,6 +99,10 @@ def good_words(slo: Slo) -> str:
     limit = f"{slo.threshold_seconds:g} s" if slo.threshold_seconds is not None else ""
     if slo.sli == "availability":
         return f"answered without an error{f' within {limit}' if limit else ''}"
+    if slo.sli == "goodput":
+        return f"TTFT at most {slo.ttft_seconds:g} s and TPOT at most {slo.tpot_seconds:g} s"
+    if slo.sli == "stall":
+        return f"no gap between two tokens over {limit}"
     return f"{slo.sli.upper()} at most {limit}"
 
 

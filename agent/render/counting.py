@@ -40,7 +40,9 @@ class Counting:
 def counting(slo: Slo, edges: Edges, extra: str) -> Counting:
     """How the events of `slo` are counted. Raises ValueError with what, why and the mend where they cannot be."""
     if slo.source == "canary":
-        return _canary_counting(slo)
+        return _counted_by_agents(slo, "Events: the agents' canaries, as they counted them.")
+    if slo.sli == "goodput":
+        return _counted_by_agents(slo, "Events: requests as the agents counted them: two histograms need bookkeeping.")
     if slo.sli == "availability":
         return _availability_counting(slo, edges, extra)
     return _latency_counting(slo, edges, extra)
@@ -84,8 +86,8 @@ def _availability_counting(slo: Slo, edges: Edges, extra: str) -> Counting:
     )
 
 
-def _canary_counting(slo: Slo) -> Counting:
-    """The agent has counted already, from its own requests; several agents are added up."""
+def _counted_by_agents(slo: Slo, remark: str) -> Counting:
+    """The agent has counted already; several agents are added up."""
     counted_bad = "bad|unknown" if slo.undecided == "bad" else "bad"
     who = [("slo", "=", slo.name), ("service", "=", slo.service)]
     bad = selector(EVENTS, [*who, ("result", "=~", counted_bad)])
@@ -95,7 +97,7 @@ def _canary_counting(slo: Slo) -> Counting:
         total=lambda window: _increase(every, window),
         blind="",
         blind_reason="",
-        remark="Events: the agents' canaries, as they counted them.",
+        remark=remark,
     )
 
 

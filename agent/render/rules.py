@@ -142,6 +142,8 @@ def _recorded(series: str, slo: Slo, window: str) -> str:
 def _promise(slo: Slo) -> str:
     if slo.sli == "availability":
         return "available"
+    if slo.sli == "goodput":
+        return f"with ttft within {slo.ttft_seconds:g} s and tpot within {slo.tpot_seconds:g} s"
     return f"with {slo.sli} within {slo.threshold_seconds:g} s"
 
 

@@ -22,7 +22,14 @@ def _counts(slo: Slo, result: ProbeResult, *, has_succeeded: bool) -> Counts:
         return Counts(bad=1)
     if slo.sli == "availability" and slo.threshold_seconds is None:
         return Counts(good=1)
-    return _against(_figure(slo, result), slo.threshold_seconds, result.timing_error_seconds or 0.0)
+    error = result.timing_error_seconds or 0.0
+    if slo.sli == "goodput":
+        parts = (
+            _against(result.ttft_seconds, slo.ttft_seconds, error),
+            _against(result.tpot_seconds, slo.tpot_seconds, error),
+        )
+        return max(parts, key=lambda counts: (counts.bad, counts.undecided))  # both must be kept: the worse one tells
+    return _against(_figure(slo, result), slo.threshold_seconds, error)
 
 
 def _figure(slo: Slo, result: ProbeResult) -> float | None:
@@ -31,6 +38,7 @@ def _figure(slo: Slo, result: ProbeResult) -> float | None:
         "tpot": result.tpot_seconds,
         "e2e": result.e2e_seconds,
         "availability": result.e2e_seconds,
+        "stall": max(result.itl_gaps_seconds, default=None),
     }.get(slo.sli)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from agent.model import SliName, SliSource, Slo
 from agent.sli.canary import canary_events
-from agent.sli.engine import ended_requests, engine_counts, pending_for
-from agent.sli.pending import Ended, PendingRequests
+from agent.sli.engine import Balance, ended_requests, engine_counts, pending_for
+from agent.sli.pending import Ended
 from agent.windows import EngineKey, Increment, Windows
 
 
@@ -28,12 +28,12 @@ Definition = tuple[object, ...]
 class PendingBook:
     """The balances of pending requests, one per SLO and engine, and what each SLO's events mean."""
 
-    balances: dict[tuple[str, EngineKey], PendingRequests | None] = field(default_factory=dict)
+    balances: dict[tuple[str, EngineKey], Balance | None] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
     _of: tuple[tuple[Slo, ...], Mapping[str, TargetFacts]] | None = None  # what the rest was kept for
     _concerned: dict[tuple[str, str, SliSource], tuple[Slo, ...]] = field(default_factory=dict)
 
-    def of(self, slo: Slo, key: EngineKey) -> PendingRequests | None:
+    def of(self, slo: Slo, key: EngineKey) -> Balance | None:
         place = (slo.name, key)
         if place not in self.balances:
             self.balances[place] = pending_for(slo)
@@ -66,7 +66,8 @@ class PendingBook:
 
 
 def _definition(slo: Slo) -> Definition:
-    return slo.sli, slo.source, slo.threshold_seconds, slo.service, slo.model, slo.role
+    limits = slo.threshold_seconds, slo.ttft_seconds, slo.tpot_seconds
+    return slo.sli, slo.source, *limits, slo.service, slo.model, slo.role
 
 
 def count_events(
@@ -90,9 +91,9 @@ def count_events(
 def _count_increment(increment: Increment, windows: Windows, pending: PendingBook) -> None:
     """One increment for every SLO it concerns: what SLOs of one question ask of it is read once."""
     key, since, until = increment.key, increment.from_seconds, increment.to_seconds
-    ended: dict[tuple[SliName, float | None], Ended] = {}
+    ended: dict[tuple[SliName, float | None, float | None], Ended] = {}
     for slo in pending.concerned(key.target, key.model, "engine"):
-        question = (slo.sli, slo.threshold_seconds)
+        question = (slo.sli, slo.threshold_seconds, slo.ttft_seconds)
         ends = ended.get(question)
         if ends is None:
             ends = ended[question] = ended_requests(slo, increment)

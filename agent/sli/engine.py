@@ -5,6 +5,7 @@ many those are).
 from collections.abc import Mapping
 
 from agent.model import Counts, SliName, Slo
+from agent.sli.goodput import JointRequests
 from agent.sli.pending import Ended, Inside, PendingRequests
 from agent.stats.buckets import split_at
 from agent.windows import Increment
@@ -17,19 +18,25 @@ HISTOGRAMS: Mapping[SliName, str] = {
     "tpot": "tpot_seconds",
     "e2e": "e2e_seconds",
     "queue": "queue_seconds",
+    "goodput": "tpot_seconds",
 }
 
 
 UNTIL_THE_END: tuple[SliName, ...] = ("availability", "e2e")
-UNTIL_FIRST_TOKEN: tuple[SliName, ...] = ("ttft", "queue")  # pending are those in the queue
+UNTIL_FIRST_TOKEN: tuple[SliName, ...] = ("ttft", "queue", "goodput")  # pending are those in the queue
+Balance = PendingRequests | JointRequests
 
 
 def ended_requests(slo: Slo, increment: Increment) -> Ended:
     """The requests that ended in one increment, by what their end says to an SLO; the same for all of one question."""
-    return _answers(slo, increment) if slo.sli == "availability" else _latencies(slo, increment)
+    if slo.sli == "availability":
+        return _answers(slo, increment)
+    if slo.sli == "goodput":
+        return _split(increment, "ttft_seconds", slo.ttft_seconds)
+    return _split(increment, HISTOGRAMS[slo.sli], slo.threshold_seconds)
 
 
-def engine_counts(slo: Slo, increment: Increment, ended: Ended, pending: PendingRequests | None) -> Counts:
+def engine_counts(slo: Slo, increment: Increment, ended: Ended, pending: Balance | None) -> Counts:
     """What one increment adds to an SLO: requests that ended in it, and pending ones that became late.
 
     A pending request is charged once, when it is late: when it ends later on, its end is not charged again.
@@ -37,11 +44,15 @@ def engine_counts(slo: Slo, increment: Increment, ended: Ended, pending: Pending
     if pending is None:
         return Counts(ended.in_time + ended.answered, ended.bad + ended.refused, ended.undecided)
     inside = _inside(slo.sli, increment)
+    if isinstance(pending, JointRequests):
+        return _joint(slo, increment, ended, inside, pending)
     return pending.observe(increment.to_seconds, ended, inside, restarted=increment.restarted)
 
 
-def pending_for(slo: Slo) -> PendingRequests | None:
+def pending_for(slo: Slo) -> Balance | None:
     """The balance an SLO needs per engine; None for one that can only judge ended requests."""
+    if slo.sli == "goodput" and slo.ttft_seconds is not None:
+        return JointRequests(PendingRequests(slo.ttft_seconds))
     if slo.sli not in (*UNTIL_THE_END, *UNTIL_FIRST_TOKEN) or slo.threshold_seconds is None:
         return None
     return PendingRequests(slo.threshold_seconds)
@@ -52,11 +63,24 @@ def counted_signal(slo: Slo) -> str:
     return HISTOGRAMS.get(slo.sli, "requests_finished_total")
 
 
-def _latencies(slo: Slo, increment: Increment) -> Ended:
-    buckets = increment.histograms.get(HISTOGRAMS[slo.sli])
-    if buckets is None or slo.threshold_seconds is None:
+def _joint(slo: Slo, increment: Increment, first: Ended, inside: Inside | None, balance: JointRequests) -> Counts:
+    pace = _split(increment, "tpot_seconds", slo.tpot_seconds)
+    failed = sum(increment.counters.get(("requests_finished_total", why), 0.0) for why in FAILED_REASONS)
+    return balance.observe(
+        increment.to_seconds,
+        first,
+        Counts(pace.in_time, pace.bad, pace.undecided),
+        failed,
+        inside,
+        restarted=increment.restarted,
+    )
+
+
+def _split(increment: Increment, signal: str, threshold: float | None) -> Ended:
+    buckets = increment.histograms.get(signal)
+    if buckets is None or threshold is None:
         return Ended()
-    counts = split_at(buckets, slo.threshold_seconds)
+    counts = split_at(buckets, threshold)
     return Ended(in_time=counts.good, bad=counts.bad, undecided=counts.undecided)
 
 

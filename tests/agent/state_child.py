@@ -21,8 +21,8 @@ PER_SECOND = 7
 
 def engine_at(at: float, per_second: float = PER_SECOND) -> FakeEngine:
     """The engine as it stands at this moment: one request of two was too slow, always."""
-    engine = FakeEngine(started_at_seconds=T0 - 9000, running=2)
-    done = int((at - T0 + 9000) * per_second)
+    engine = FakeEngine(started_at_seconds=T0 - 5 * 86_400, running=2)
+    done = int((at - T0 + 5 * 86_400) * per_second)
     engine.finish(done - done // 2)
     engine.finish(done // 2, ttft=7.0, e2e=9.0)
     return engine
