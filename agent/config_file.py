@@ -1,7 +1,7 @@
 """From a YAML file to a `Config`, or to every mistake in it at once, each with file, path, value and mend."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from agent.config import FORMS, Config
+from agent.config_checks import cross_checks
+from agent.config_mends import mend_for
 from agent.errors import ConfigError
 from probes.catalogue import CANARIES, CANARY_KINDS
-from probes.sample import USER_KINDS
 
 SECRET_WORDS = ("token", "password", "secret", "authorization", "key")
 
@@ -38,13 +39,21 @@ def parse_config(text: str, where: str) -> Config:
         tree = {}
     if not isinstance(tree, dict):
         raise ConfigError([f"{where}: holds a {type(tree).__name__}; expected a mapping such as `targets: [...]`."])
-    try:
-        config = Config.model_validate(tree)
-    except ValidationError as error:
-        raise ConfigError([_sentence(where, tree, item) for item in error.errors()]) from None
-    if mistakes := list(_cross_checks(config)):
-        raise ConfigError([f"{where}: {mistake}" for mistake in mistakes])
+    config, mistakes, wrong = _validated(tree, where)
+    mistakes += [f"{where}: {mistake}" for mistake in cross_checks(config, tree, wrong)]
+    if mistakes:
+        raise ConfigError(mistakes)
     return config
+
+
+def _validated(tree: dict[Any, Any], where: str) -> tuple[Config, list[str], frozenset[str]]:
+    """The config as far as it is right, a sentence for each mistake, and the parts that hold them."""
+    try:
+        return Config.model_validate(tree), [], frozenset()
+    except ValidationError as error:
+        wrong = frozenset(str(item["loc"][0]) for item in error.errors() if item["loc"])
+        rest = {key: part for key, part in tree.items() if str(key) not in wrong}
+        return Config.model_validate(rest), [_sentence(where, tree, item) for item in error.errors()], wrong
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -84,7 +93,8 @@ def _sentence(where: str, tree: object, item: Mapping[str, Any]) -> str:
     if item["type"] == "invalid_key":
         return f"{where}: the key {value} is no word. Known here: {', '.join(sorted(_keys_at(path[:-1])))}."
     shown = ":" if isinstance(value, dict | list) else f" is {_shown(path, value)};"
-    return f"{where}: {spot}{shown} {_expected(path, item)}"
+    meant = mend_for(path, value)
+    return f"{where}: {spot}{shown} {_without_credentials(meant) if meant else _expected(path, item)}"
 
 
 def _expected(path: Sequence[int | str], item: Mapping[str, Any]) -> str:
@@ -103,7 +113,7 @@ def _expected(path: Sequence[int | str], item: Mapping[str, Any]) -> str:
         return f"{item['msg'].removeprefix('Value error, ')}."
     if item["type"] == "string_pattern_mismatch":
         return f"expected {FORMS[item['ctx']['pattern']]}."
-    words = item["msg"][:1].lower() + item["msg"][1:]
+    words = item["msg"][:1].lower() + item["msg"][1:].partition(", unable to parse")[0]
     for theirs, ours in (("input should be less", "expected a number less"),
                          ("input should be greater", "expected a number greater"),
                          ("input should be", "expected")):  # fmt: skip
@@ -177,49 +187,3 @@ def _describe(path: Sequence[int | str]) -> str:
     section = _section_at(path[: len(path) - 1 - list(reversed(path)).index(named[-1])])
     field = section.model_fields.get(named[-1]) if section else None
     return f"{named[-1]}: {field.description}" if field and field.description else ""
-
-
-def _cross_checks(config: Config) -> Iterator[str]:
-    """Mistakes that no single field shows."""
-    yield from _twice("targets", [target.name for target in config.targets])
-    yield from _twice("slos", [slo.name for slo in config.slos])
-    yield from _twice("burn.windows", [f"{w.severity}/{w.tier}" for w in config.burn.windows])
-    yield from _unknown_names(config)
-    if config.scrape.timeout_seconds > config.scrape.interval_seconds:
-        yield (
-            f"scrape.timeout_seconds is {config.scrape.timeout_seconds:g}, longer than scrape.interval_seconds "
-            f"({config.scrape.interval_seconds:g}): two reads of a page could overlap. Write a smaller timeout."
-        )
-    for index, slo in enumerate(config.slos):
-        if slo.source == "canary" and not any(canary.kind in USER_KINDS for canary in config.canaries):
-            yield (
-                f"slos[{index}].source is canary, but there are no canaries that ask as users do. Add "
-                f"`canaries: [{{kind: chat}}]` or write source: engine."
-            )
-
-
-def _unknown_names(config: Config) -> Iterator[str]:
-    targets = [target.name for target in config.targets]
-    for index, canary in enumerate(config.canaries):
-        for place, name in enumerate(canary.targets):
-            if name != "*" and name not in targets and not config.discovery:
-                yield _unknown(f"canaries[{index}].targets[{place}]", name, "target", targets)
-    slos = [slo.name for slo in config.slos]
-    for index, name in enumerate(config.advice.slos):
-        if name not in slos:
-            yield _unknown(f"advice.slos[{index}]", name, "SLO", slos)
-    prices = list(config.prices.gpu_hour_dollars)
-    for index, target in enumerate(config.targets):
-        if target.gpu_type is not None and target.gpu_type not in prices:
-            yield _unknown(f"targets[{index}].gpu_type", target.gpu_type, "key of prices.gpu_hour_dollars", prices)
-
-
-def _twice(path: str, names: Sequence[str]) -> Iterator[str]:
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f'{path}: "{name}" is given {names.count(name)} times. Give each its own name.'
-
-
-def _unknown(spot: str, name: str, noun: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    mend = f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(dict.fromkeys(known)) or 'none'}."
-    return f'{spot} names "{name}", and there is no such {noun}. {mend}'

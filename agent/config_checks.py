@@ -1,0 +1,97 @@
+"""Mistakes that no single field shows: names given twice, names of nothing, addresses that are no base."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from agent.config import Config
+from probes.sample import USER_KINDS
+
+PAGE_PATHS = ("/metrics", "/v1", "/v1/chat/completions", "/v1/completions", "/v1/models", "/health")
+Check = tuple[frozenset[str], str]  # the parts of the config that a check looks at, and its sentence
+
+
+def cross_checks(config: Config, tree: Mapping[str, object], wrong: frozenset[str]) -> Iterator[str]:
+    """Every such mistake that lies in no part of `wrong`, the parts that have mistakes of their own.
+
+    Names given twice are looked for in `tree`, the file as it was written, so that they are told in any case.
+    """
+    yield from _twice("targets", _names(tree.get("targets")))
+    yield from _twice("slos", _names(tree.get("slos")))
+    for parts, sentence in (*_windows(config), *_unknown_names(config), *_timeouts(config), *_sources(config)):
+        if not parts & wrong:
+            yield sentence
+    if "targets" not in wrong:
+        yield from _addresses(config)
+
+
+def _names(entries: object) -> list[str]:
+    found = [entry.get("name") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return [name for name in found if isinstance(name, str)]
+
+
+def _windows(config: Config) -> Iterator[Check]:
+    for sentence in _twice("burn.windows", [f"{w.severity}/{w.tier}" for w in config.burn.windows]):
+        yield frozenset({"burn"}), sentence
+
+
+def _unknown_names(config: Config) -> Iterator[Check]:
+    targets = [target.name for target in config.targets]
+    for index, canary in enumerate(config.canaries):
+        for place, name in enumerate(canary.targets):
+            if name != "*" and name not in targets and not config.discovery:
+                spot = f"canaries[{index}].targets[{place}]"
+                yield frozenset({"canaries", "targets", "discovery"}), _unknown(spot, name, "target", targets)
+    slos = [slo.name for slo in config.slos]
+    for index, name in enumerate(config.advice.slos):
+        if name not in slos:
+            yield frozenset({"advice", "slos"}), _unknown(f"advice.slos[{index}]", name, "SLO", slos)
+    prices = list(config.prices.gpu_hour_dollars)
+    for index, target in enumerate(config.targets):
+        if target.gpu_type is not None and target.gpu_type not in prices:
+            words = _unknown(f"targets[{index}].gpu_type", target.gpu_type, "key of prices.gpu_hour_dollars", prices)
+            yield frozenset({"targets", "prices"}), words
+
+
+def _timeouts(config: Config) -> Iterator[Check]:
+    if config.scrape.timeout_seconds > config.scrape.interval_seconds:
+        sentence = (
+            f"scrape.timeout_seconds is {config.scrape.timeout_seconds:g}, longer than scrape.interval_seconds "
+            f"({config.scrape.interval_seconds:g}): two reads of a page could overlap. Write a smaller timeout."
+        )
+        yield frozenset({"scrape"}), sentence
+
+
+def _sources(config: Config) -> Iterator[Check]:
+    for index, slo in enumerate(config.slos):
+        if slo.source == "canary" and not any(canary.kind in USER_KINDS for canary in config.canaries):
+            sentence = (
+                f"slos[{index}].source is canary, but there are no canaries that ask as users do. Add "
+                f"`canaries: [{{kind: chat}}]` or write source: engine."
+            )
+            yield frozenset({"slos", "canaries"}), sentence
+
+
+def _addresses(config: Config) -> Iterator[str]:
+    """Every request has its path put behind the url: what is asked there would be /metrics/metrics."""
+    for index, target in enumerate(config.targets):
+        path = urlsplit(target.url).path
+        for end in sorted(PAGE_PATHS, key=len, reverse=True):
+            if path.endswith(end):
+                base = target.url.removesuffix(end)
+                yield (
+                    f'targets[{index}].url is "{target.url}"; expected the base address, to which paths are added. '
+                    f'Write "{base}"; a metrics page elsewhere than at /metrics is named by metrics_path.'
+                )
+                break
+
+
+def _twice(path: str, names: Sequence[str]) -> Iterator[str]:
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f'{path}: "{name}" is given {names.count(name)} times. Give each its own name.'
+
+
+def _unknown(spot: str, name: str, noun: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    mend = f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(dict.fromkeys(known)) or 'none'}."
+    return f'{spot} names "{name}", and there is no such {noun}. {mend}'
