@@ -27,6 +27,7 @@ from probes.canary.process import CanaryProcess
 from probes.clock import Clock
 from probes.discovery.source import TargetSource, make_source
 from probes.nvml import GpuReader, in_own_thread, load_nvml
+from probes.nvml_events import XidWatch
 from probes.recording import RecordingWriter
 from probes.sample import ProbeResult, Reading
 from probes.scrape import Scraper
@@ -97,6 +98,8 @@ class Agent:
                 yield self
             finally:
                 await self._jobs.stop()
+                if self._gpus is not None:
+                    self._gpus.close()
                 await self._save()
                 self._keeper.close()
                 await self._canary.stop()
@@ -265,7 +268,7 @@ class Agent:
             return
         library, why_not = await in_own_thread(load_nvml)
         if library is not None:
-            self._gpus = GpuReader(library)
+            self._gpus = GpuReader(library, XidWatch(library))
         elif self.config.gpu.enabled == "yes":
             log.warning("gpu readings off reason=%r", why_not)
 

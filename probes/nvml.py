@@ -2,14 +2,18 @@
 
 import asyncio
 import contextlib
-import math
 import threading
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from probes.sample import PageWarning, Reading, Sample
+from probes.nvml_calls import gpu_calls, memory_calls
+from probes.nvml_events import XidWatch
+from probes.nvml_gpm import GpmMeter
+from probes.nvml_reading import SIGNALS, gpu_reading
+from probes.sample import PageWarning, Reading
+
+__all__ = ["SIGNALS", "GpuReader", "gpu_reading", "in_own_thread", "load_nvml"]
 
 Answer = TypeVar("Answer")
 
@@ -72,54 +76,116 @@ class GpuReader:
     """
 
     library: Any
-    _unsupported: set[tuple[int, str]] = field(default_factory=set)
+    xids: XidWatch | None = None
+    _unsupported: set[tuple[str, str]] = field(default_factory=set)
+    _gpm: dict[int, GpmMeter] = field(default_factory=dict)
+    _told_xids: dict[int, int] = field(default_factory=dict)
     _count: int = 0
     _pause_seconds: float = 0.0
     _retry_at_seconds: float = 0.0
 
     async def read(self, at_seconds: float) -> list[tuple[Reading, dict[str, Any]]]:
-        """One (reading, recording body) per GPU, target `gpu-N`; a GPU that fails has an outcome that says so."""
+        """One (reading, recording body) per GPU, target `gpu-N`, and per MIG instance, target `gpu-N-mig-M`.
+
+        A GPU that fails has an outcome that says so.
+        """
         return await in_own_thread(lambda: self._read_all(at_seconds))
+
+    def close(self) -> None:
+        """Nobody waits for XID errors any more; the library stays as it is."""
+        if self.xids is not None:
+            self.xids.stop()
 
     def _read_all(self, at_seconds: float) -> list[tuple[Reading, dict[str, Any]]]:
         if self._pause_seconds and at_seconds >= self._retry_at_seconds:
             self._start_anew(at_seconds)
+        before = self._count
         try:
             self._count = self.library.nvmlDeviceGetCount()
         except self.library.NVMLError as error:
             self._note(error, at_seconds)
             targets = [f"gpu-{index}" for index in range(self._count)] or ["gpu"]
             return [(_failed(target, at_seconds, error), {}) for target in targets]
-        found = [self._read_one(index, at_seconds) for index in range(self._count)]
+        if self.xids is not None and self._count != before:
+            self.xids.start(self._count)
+        found = [one for index in range(self._count) for one in self._read_gpu(index, at_seconds)]
         if all(reading.outcome == "ok" for reading, _ in found):
             self._pause_seconds = 0.0
         return found
 
-    def _read_one(self, index: int, at_seconds: float) -> tuple[Reading, dict[str, Any]]:
+    def _read_gpu(self, index: int, at_seconds: float) -> Iterator[tuple[Reading, dict[str, Any]]]:
+        """The GPU, then its MIG instances."""
         library, target = self.library, f"gpu-{index}"
-        body: dict[str, Any] = {}
-        trouble: dict[str, Exception] = {}
         try:
-            calls = _calls(library, library.nvmlDeviceGetHandleByIndex(index))
+            handle = library.nvmlDeviceGetHandleByIndex(index)
         except library.NVMLError as error:
             self._note(error, at_seconds)
-            return _failed(target, at_seconds, error), {}
+            yield _failed(target, at_seconds, error), {}
+            return
+        calls = gpu_calls(library, handle)
+        meter = self._gpm.setdefault(index, GpmMeter(library))
+        calls["gpm"] = lambda: meter.read(handle)
+        reading, body = self._read_one(target, at_seconds, calls)
+        yield self._with_xids(index, reading, body)
+        for number, instance in self._instances(target, handle):
+            yield self._read_one(f"{target}-mig-{number}", at_seconds, memory_calls(library, instance), is_whole=False)
+
+    def _read_one(
+        self,
+        target: str,
+        at_seconds: float,
+        calls: Mapping[str, Callable[[], Mapping[str, Any]]],
+        *,
+        is_whole: bool = True,
+    ) -> tuple[Reading, dict[str, Any]]:
+        body: dict[str, Any] = {}
+        trouble: dict[str, Exception] = {}
         for name, call in calls.items():
-            if (index, name) in self._unsupported:
+            if (target, name) in self._unsupported:
                 continue
             try:
                 body.update(call())
-            except library.NVMLError as error:
+            except self.library.NVMLError as error:
                 if error.value in NOT_SUPPORTED_CODES:
-                    self._unsupported.add((index, name))
+                    self._unsupported.add((target, name))
                 else:
                     trouble[name] = error
                     self._note(error, at_seconds)
         if trouble and not body:
             return _failed(target, at_seconds, next(iter(trouble.values()))), {}
-        reading = gpu_reading(target, at_seconds, body)
+        reading = gpu_reading(target, at_seconds, body, is_whole=is_whole)
         told = tuple(PageWarning("nvml_error", f"{name}: {error}") for name, error in trouble.items())
         return replace(reading, warnings=(*reading.warnings, *told)), body
+
+    def _instances(self, target: str, handle: Any) -> Iterator[tuple[int, Any]]:
+        """The GPU's MIG instances; none where it has no MIG, which is asked once."""
+        library = self.library
+        if (target, "mig") in self._unsupported:
+            return
+        try:
+            is_on = library.nvmlDeviceGetMigMode(handle)[0] == 1
+            count = library.nvmlDeviceGetMaxMigDeviceCount(handle) if is_on else 0
+        except library.NVMLError:
+            is_on, count = False, 0
+        if not is_on:
+            self._unsupported.add((target, "mig"))  # MIG is switched with the GPU idle and the driver's clients gone
+        for number in range(count):
+            with contextlib.suppress(library.NVMLError):  # NOT_FOUND: no instance in that place
+                yield number, library.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+
+    def _with_xids(self, index: int, reading: Reading, body: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
+        """The XID errors counted so far; those since the reading before are told as a warning, once."""
+        counts = self.xids.counts(index) if self.xids is not None else None
+        if counts is None or reading.outcome != "ok":
+            return reading, body
+        body = body | {"xids": {str(code): count for code, count in sorted(counts.items())}}
+        told = reading.warnings
+        if counts.total() > self._told_xids.get(index, 0):
+            self._told_xids[index] = counts.total()
+            words = ", ".join(f"XID {code} ({count} so far)" for code, count in sorted(counts.items()))
+            told = (*told, PageWarning("xid", f"the driver told of an error: {words}"))
+        fresh = gpu_reading(reading.target, reading.at_seconds, body)
+        return replace(fresh, warnings=told), body
 
     def _note(self, error: Any, at_seconds: float) -> None:
         """The first sign of a broken NVML sets the time of the first new start."""
@@ -132,56 +198,13 @@ class GpuReader:
         self._retry_at_seconds = at_seconds + self._pause_seconds
         with contextlib.suppress(self.library.NVMLError):
             self.library.nvmlShutdown()
+        self._gpm.clear()  # samples of a library that has ended
         with contextlib.suppress(self.library.NVMLError):  # the calls that follow say what is wrong
             self.library.nvmlInit()
+            self._count = 0  # and with it XID errors are waited for anew
 
 
 def _failed(target: str, at_seconds: float, error: Any) -> Reading:
     hint = "; in a container, start it again: its devices were taken away" if error.value == UNKNOWN_ERROR else ""
     outcome = OUTCOMES.get(error.value, "nvml_error")
     return Reading(target, "nvml", at_seconds, outcome=outcome, detail=f"{error}{hint}")
-
-
-def _calls(library: types.ModuleType, handle: object) -> dict[str, Callable[[], dict[str, Any]]]:
-    """The calls and the recording keys they fill. All of them take microseconds but energy (about 4 ms)."""
-
-    def utilisation() -> dict[str, Any]:
-        rates = library.nvmlDeviceGetUtilizationRates(handle)
-        return {"gpu": rates.gpu, "mem": rates.memory}
-
-    return {
-        "utilisation": utilisation,
-        "memory": lambda: {"used": library.nvmlDeviceGetMemoryInfo(handle).used},
-        "power": lambda: {"power_mw": library.nvmlDeviceGetPowerUsage(handle)},
-        "energy": lambda: {"energy_mj": library.nvmlDeviceGetTotalEnergyConsumption(handle)},
-        "temperature": lambda: {"temp": library.nvmlDeviceGetTemperature(handle, library.NVML_TEMPERATURE_GPU)},
-        "clock": lambda: {"sm_mhz": library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM)},
-    }
-
-
-# recording key -> (our signal, kind, factor to its unit)
-SIGNALS: dict[str, tuple[str, str, float]] = {
-    "gpu": ("gpu_utilization_ratio", "gauge", 0.01),
-    "mem": ("gpu_memory_activity_ratio", "gauge", 0.01),
-    "used": ("gpu_memory_used_bytes", "gauge", 1.0),
-    "power_mw": ("gpu_power_watts", "gauge", 0.001),
-    "energy_mj": ("gpu_energy_joules_total", "counter", 0.001),
-    "temp": ("gpu_temperature_celsius", "gauge", 1.0),
-    "sm_mhz": ("gpu_sm_clock_hertz", "gauge", 1e6),
-}
-
-
-def gpu_reading(target: str, at_seconds: float, body: Mapping[str, Any]) -> Reading:
-    """The reading that a recording body of source `nvml` says. Keys it does not know are ignored."""
-    samples = tuple(
-        Sample(signal, "counter" if kind == "counter" else "gauge", "", "", float(body[key]) * factor)
-        for key, (signal, kind, factor) in SIGNALS.items()
-        if _is_known(body.get(key))
-    )
-    missing = [key for key in SIGNALS if key not in body]
-    warnings = (PageWarning("not_supported", "this GPU does not give " + ", ".join(missing)),) if missing else ()
-    return Reading(target, "nvml", at_seconds, samples=samples, warnings=warnings)
-
-
-def _is_known(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

@@ -19,7 +19,7 @@ async def readings(reader: GpuReader, at_seconds: float = 100.0) -> list[Reading
 
 
 def values(reading: Reading) -> dict[str, float]:
-    return {sample.signal: sample.value for sample in reading.samples}
+    return {s.signal + (f"/{s.label}" if s.label else ""): s.value for s in reading.samples}
 
 
 def test_the_fake_has_the_real_librarys_functions() -> None:
@@ -57,6 +57,22 @@ async def test_reads_an_h200_in_our_units() -> None:
             "gpu_energy_joules_total": 6_082.34,
             "gpu_temperature_celsius": 61,
             "gpu_sm_clock_hertz": 1.5e9,
+            "gpu_power_limited_seconds_total": 4.870914112,
+            "gpu_thermal_limited_seconds_total": 0,
+            "gpu_ecc_corrected_errors_total": 7,
+            "gpu_ecc_uncorrected_errors_total": 0,
+            "gpu_remapped_corrected_rows": 2,
+            "gpu_remapped_uncorrected_rows": 1,
+            "gpu_row_remap_pending_state": 1,
+            "gpu_row_remap_failed_state": 0,
+            "gpu_nvlink_sent_bytes_total": 1_024_000,
+            "gpu_nvlink_received_bytes_total": 2_048_000,
+            "gpu_processes": 1,
+            "gpu_clock_limit_state/power_cap": 1,
+            "gpu_clock_limit_state/hw_slowdown": 0,
+            "gpu_clock_limit_state/thermal_software": 0,
+            "gpu_clock_limit_state/thermal_hardware": 0,
+            "gpu_clock_limit_state/power_brake": 0,
         }
     )
     assert (reading.target, reading.outcome, reading.warnings) == ("gpu-0", "ok", ())
