@@ -4,27 +4,41 @@ import argparse
 from collections.abc import Iterator
 
 from agent.alerts.slo_alerts import good_words, window_word
-from agent.commands.common import add_config
+from agent.commands.common import add_config, add_examples, count_of, percent
 from agent.config import Config
 from agent.config_file import load_config
+from agent.errors import ConfigError
 from agent.foresight import first_alert, warnings
 from agent.model import Slo
 from agent.planning import canary_targets, make_plan
+from agent.services import service_warnings
 from agent.sli.engine import pending_for
 from agent.watched import watched_targets
 from probes.canary.cost_words import cost_words
 from probes.discovery.source import make_source
 from probes.sample import USER_KINDS
 
+TARGET = '{name: vllm-0, url: "http://vllm-0:8000"}'
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add_config(parser)
+    add_examples(
+        parser,
+        "slo-agent check -c agent.yaml && slo-agent run -c agent.yaml",
+        "slo-agent check -c agent.yaml | grep warning",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit code 2 with every mistake when the config is wrong; warnings are no mistakes."""
+    """Exit code 2 with every mistake when the config is wrong; warnings are no mistakes.
+
+    A config that watches nothing is one: an agent started with it would be silent for ever, and look healthy.
+    """
     config = load_config(options.config)
+    if not config.targets and not config.discovery:
+        raise ConfigError([f"{options.config}: nothing is watched. Add `targets: [{TARGET}]`, or discovery."])
     print(f"{options.config}: good.")
     for line in _lines(config):
         print(line)
@@ -41,39 +55,56 @@ def _lines(config: Config) -> Iterator[str]:
     yield from (f"  warning: {trouble}" for trouble in troubles)
     yield from (f"  more from {place}, which is asked when the agent runs" for place in asked)
     if not targets and not asked:
-        yield "  warning: nothing is watched. Add targets or discovery."
+        yield "  warning: nothing is watched yet: discovery finds no target now."
     user_like = [canary for canary in config.canaries if canary.kind in USER_KINDS]
     interval = min((canary.interval_seconds for canary in user_like), default=None)
-    for slo in make_plan(config, targets).slos:
-        yield from _slo_lines(slo, interval, config)
+    slos = make_plan(config, targets).slos
+    if not slos:
+        yield "\nno SLOs: only targets that are gone or stuck, and canaries without an answer, will page"
+    for slo in slos:
+        yield from _slo_lines(slo, interval)
+    if slos:
+        yield from _meaning_lines(config)
+    yield from (f"\nwarning: {sentence}." for sentence in service_warnings(slos, targets))
     yield from _canary_lines(config, len([t for t in targets if t.kind == "vllm"]))
     if not config.alertmanager.urls:
         yield "\nwarning: alertmanager.urls is empty: alerts stand on the page and in /metrics only; nobody is paged."
 
 
-def _slo_lines(slo: Slo, interval: float | None, config: Config) -> Iterator[str]:
+def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
     period = window_word(slo.period_seconds)
-    yield f"\nSLO {slo.name}: {slo.objective_ratio:.4%} of what {slo.service} does is good over {period} ({slo.source})"
+    promise = f"{percent(slo.objective_ratio)} of what {slo.service} does is good over {period}"
+    yield f"\nSLO {slo.name}: {promise} ({slo.source})"
     yield f"  good means: {good_words(slo)}"
     apart = interval if slo.source == "canary" else None
+    twice = min(1.0, 2 * slo.budget_ratio)
     yield f"  {'full outage':<22} {_when(slo, 1.0, apart)}"
-    yield f"  {'at twice the budget':<22} {_when(slo, min(1.0, 2 * slo.budget_ratio), apart)}"
-    later = config.tick_seconds + config.scrape.interval_seconds
-    hangs = ""
+    yield f"  {f'{percent(twice)} bad, 2x budget':<22} {_when(slo, twice, apart)}"
     if slo.source == "engine":
-        seen = f"bad once it is late, {slo.threshold_seconds:g} s on" if pending_for(slo) else "not seen by it"
-        hangs = f"; a request that hangs is {seen}"
-    yield f"  (and up to {later:g} s later: one reading and one evaluation{hangs})"
+        seen = f"bad once it is late, {slo.threshold_seconds:g} s on" if pending_for(slo) else "not seen by this SLO"
+        yield f"  a request that hangs is {seen}"
     for warning in warnings(slo, interval):
         yield f"  warning: {warning}"
 
 
+def _meaning_lines(config: Config) -> Iterator[str]:
+    """What the times of every SLO mean."""
+    later, down = config.tick_seconds + config.scrape.interval_seconds, config.scrape.down_after_seconds
+    yield "\nfull outage: every request fails or is late."
+    yield f"Each time may be up to {later:g} s longer: one reading and one evaluation."
+    yield f"An engine that is gone has no requests to count: EngineUnreachable pages {down:g} s"
+    yield "after its last page (scrape.down_after_seconds), and an SLO with source: canary counts its canaries as bad."
+
+
 def _when(slo: Slo, bad_ratio: float, event_interval_seconds: float | None) -> str:
     words = []
-    for severity, verb in (("page", "paged"), ("ticket", "ticket")):
+    for severity, verb, never in (
+        ("page", "paged", "no page, it burns too slowly for one"),
+        ("ticket", "ticket", "no ticket"),
+    ):
         found = first_alert(slo, severity, bad_ratio, event_interval_seconds)
-        words.append(f"{verb} after {_span(found[0])} ({found[1].tier})" if found else f"never {verb}")
-    return ", ".join(words)
+        words.append(f"{verb} after {_span(found[0])} ({found[1].tier})" if found else never)
+    return "; ".join(words)
 
 
 def _span(seconds: float) -> str:
@@ -88,7 +119,7 @@ def _canary_lines(config: Config, engines: int) -> Iterator[str]:
         yield "\nno canaries: what users feel is only seen through the engines' own counters"
     for canary in config.canaries:
         count = engines if "*" in canary.targets else len(canary_targets(canary, config.targets))
-        yield f"\ncanary {canary.kind}: every {canary.interval_seconds:g} s on {count} targets"
+        yield f"\ncanary {canary.kind}: every {canary.interval_seconds:g} s on {count_of(count, 'target')}"
         yield f"  each target: {cost_words(canary)}"
     yield from _budget_lines(config)
 

@@ -69,3 +69,20 @@ def duration_seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 10m or 1h")
     return seconds
+
+
+def percent(ratio: float) -> str:
+    """0.999 -> "99.9 %", as long as it must be and no longer."""
+    return f"{100 * ratio:.6g} %"
+
+
+def count_of(number: int, noun: str) -> str:
+    """1 -> "1 target", 2 -> "2 targets"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def add_examples(parser: argparse.ArgumentParser, *lines: str) -> None:
+    """Examples under the help, as they are to be typed."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    words = [f"{parser.epilog}\n"] if parser.epilog else []
+    parser.epilog = "\n".join([*words, "examples:", *(f"  {line}" for line in lines)])

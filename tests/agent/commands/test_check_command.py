@@ -6,6 +6,7 @@ import pytest
 
 from agent.cli import main
 
+TARGET = "targets: [{name: a, url: 'http://a:8000'}]\n"
 EXAMPLE = Path(__file__).parents[3] / "deploy" / "agent.example.yaml"
 
 
@@ -21,7 +22,7 @@ def test_the_example_is_good_and_every_promise_has_its_times(capsys: pytest.Capt
     assert "http://127.0.0.1:8001/metrics" in out
     slos = [line for line in out.splitlines() if line.startswith("SLO ")]
     assert len(slos) >= 2
-    outages = [line for line in out.splitlines() if line.strip().startswith("full outage")]
+    outages = [line for line in out.splitlines() if line.strip().startswith("full outage  ")]
     assert len(outages) == len(slos)
     assert all("paged after" in line for line in outages)
     assert "each target: 120 requests/h" in out
@@ -33,11 +34,15 @@ def test_a_full_outage_of_99_9_percent_pages_after_52_seconds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "c.yaml"
-    path.write_text("canaries: []\nslos: [{name: s, sli: ttft, objective_ratio: 0.999, threshold_seconds: 2.5}]\n")
+    path.write_text(
+        TARGET + "canaries: []\nslos: [{name: s, sli: ttft, objective_ratio: 0.999, threshold_seconds: 2.5}]\n"
+    )
     assert main(["check", "-c", str(path)]) == 0
     out = capsys.readouterr().out
-    assert "paged after 52 s (fast)" in out
-    assert "warning: nothing is watched. Add targets or discovery." in out
+    assert "SLO s: 99.9 % of what llm does is good over 30d (engine)" in out
+    assert "  full outage            paged after 52 s (fast);" in out
+    assert "  0.2 % bad, 2x budget   no page, it burns too slowly for one; ticket after 36.0 h (trend)" in out
+    assert "EngineUnreachable pages 30 s\nafter its last page (scrape.down_after_seconds)" in out
     assert "no canaries" in out
     assert "alertmanager.urls is empty" in out
 
@@ -45,9 +50,10 @@ def test_a_full_outage_of_99_9_percent_pages_after_52_seconds(
 def test_what_each_canary_costs_is_told_before_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1024 fresh tokens 12 times an hour: 12 * 1024 * 0.210 s / 8192 = 0.315 s of stall, 12 * 64 blocks."""
     path = tmp_path / "c.yaml"
-    path.write_text("canaries: [{kind: models}, {kind: kv_reuse, interval_seconds: 300}]\n")
+    path.write_text(TARGET + "canaries: [{kind: models}, {kind: kv_reuse, interval_seconds: 300}]\n")
     assert main(["check", "-c", str(path)]) == 0
     out = capsys.readouterr().out
+    assert "canary models: every 30 s on 1 target\n" in out
     assert "each target: 120 requests/h, no tokens" in out
     assert "each target: 24 requests/h, about 24,576 prompt and at most 192 output tokens/h" in out
     assert "stalls each running stream by about 0.32 s/h" in out
@@ -64,3 +70,51 @@ def test_bad_discovery_is_a_warning_not_a_traceback(tmp_path: Path, capsys: pyte
     assert "http://good:8000/metrics" in out
     assert f"warning: {found}: target 'a b' is left out" in out
     assert f"warning: {tmp_path / 'none.json'}: No such file" in out
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "slos: []\n"])
+def test_a_config_that_watches_nothing_is_not_good(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    assert main(["check", "-c", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"{path}: nothing is watched. Add `targets: [")
+
+
+def slos(*services: str) -> str:
+    rows = "".join(
+        f"  - {{name: s{n}, service: {service}, sli: ttft, objective_ratio: 0.9, threshold_seconds: 2.5}}\n"
+        for n, service in enumerate(services)
+    )
+    return f"slos:\n{rows}"
+
+
+@pytest.mark.parametrize(
+    ("services", "of_target", "warning"),
+    [
+        (("chat", "chta"), None, 'the services "chat" and "chta" differ by little'),
+        (("chta",), "chat", 'the services "chta" and "chat" differ by little'),
+        (("code",), "chat", 'no target belongs to service "code": its SLOs count nothing. Targets have chat.'),
+        (("chat", "chat", "llm"), None, 'only SLO s2 has service "llm", all others have "chat"'),
+        (("chat", "chat", "code", "code"), None, None),
+        (("chat",), "chat", None),
+        (("chat", "code"), None, None),
+    ],
+)
+def test_a_service_that_looks_like_a_slip_is_a_warning(
+    services: tuple[str, ...],
+    of_target: str | None,
+    warning: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "c.yaml"
+    service = f", service: {of_target}" if of_target else ""
+    path.write_text(f"targets: [{{name: a, url: 'http://a:8000'{service}}}]\n" + slos(*services))
+    assert main(["check", "-c", str(path)]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning") and "ervice" in line]
+    assert len(told) == (1 if warning else 0), told
+    assert not warning or warning in told[0]
