@@ -1,10 +1,9 @@
 """The shell: sessions, jobs and outputs around the tick."""
 
-import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import aiohttp
 from agent.canaries import Canaries
 from agent.config import Config, Target
 from agent.config_file import load_config
+from agent.discovering import Discovering
 from agent.errors import AgentError, ConfigError
 from agent.jobs import Job, Jobs
 from agent.keeping import Keeper
@@ -21,11 +21,10 @@ from agent.model import Effects
 from agent.outputs.self_metrics import SelfMetrics
 from agent.planning import canary_targets, config_hash, make_plan, page_target
 from agent.tick import Memory, tick
-from agent.watched import watched_targets
 from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
 from probes.clock import Clock
-from probes.discovery.source import TargetSource, make_source
+from probes.discovery.source import TargetSource
 from probes.nvml import GpuReader, in_own_thread, load_nvml
 from probes.nvml_events import XidWatch
 from probes.recording import RecordingWriter
@@ -58,9 +57,8 @@ class Agent:
         self._path = path
         self.recording_trouble = ""
         self._recorder = listeners.recorder
-        self._sources = _sources(config, {})
-        self._troubles: list[str] = []
-        self._targets = self._current_targets()
+        self._discovering = Discovering(config)
+        self._targets = self._discovering.targets()
         plan = make_plan(config, self._targets)
         self.view = LivingView(config, plan, Memory(), clock)
         self._scrapers: dict[str, Scraper] = {}
@@ -83,7 +81,8 @@ class Agent:
         connector = aiohttp.TCPConnector(limit=0)  # one look a target is the limit: no target waits for another's
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
             self._session = session
-            await self._look_around()
+            self._targets = await self._discovering.look_around(session)
+            self.view.plan = make_plan(self.config, self._targets)
             self.view.memory = self._keeper.open(self.view.plan, self.clock.now_seconds())
             await self._open_gpus()
             try:
@@ -111,14 +110,15 @@ class Agent:
         """Take over the config file as it is now; its mistakes, one a line, when it has any: then nothing changes."""
         if self._path is None:
             return ["this agent was not started from a file: there is nothing to reload"]
-        before, sources = self.config, self._sources
+        before, discovering = self.config, self._discovering
         try:
-            self.config = load_config(self._path)
-            self._sources = _sources(self.config, sources)
-            await self._refresh(source for key, source in self._sources.items() if key not in sources)
-            self._apply_targets(self._current_targets())
+            assert self._session is not None  # noqa: S101  asked for while it runs
+            found = Discovering(load_config(self._path), discovering)
+            targets = await found.look_around(self._session)
+            self.config, self._discovering = found.config, found
+            self._apply_targets(targets)
         except AgentError as error:
-            self.config, self._sources = before, sources
+            self.config, self._discovering = before, discovering
             mistakes = error.lines if isinstance(error, ConfigError) else [str(error)]
             log.warning("reload refused mistakes=%d", len(mistakes))
             return mistakes
@@ -156,8 +156,7 @@ class Agent:
             jobs["state"] = Job(self._keeper.save_seconds, self._save)
         if self._gpus is not None:
             jobs["gpu"] = Job(config.gpu.interval_seconds, self._read_gpus)
-        for number, item in enumerate(config.discovery):
-            source = self._sources[item.model_dump_json()]
+        for number, (item, source) in enumerate(self._discovering.pairs()):
             jobs[f"discovery/{item.kind}/{number}"] = Job(item.refresh_seconds, self._discover, (source,))
         jobs |= {name: Job(seconds, job) for name, (seconds, job) in self._further.items()}
         for name in jobs:
@@ -218,31 +217,13 @@ class Agent:
                 self._record(_gpu_write(reading, body))
 
     async def _discover(self, source: TargetSource) -> None:
-        await self._refresh([source])
-        targets = self._current_targets()
+        assert self._session is not None  # noqa: S101  jobs run inside the context
+        await self._discovering.refresh(self._session, [source])
+        targets = self._discovering.targets()
         if targets != self._targets:
             self._apply_targets(targets)
 
     # -- helpers, in order of use
-
-    async def _look_around(self) -> None:
-        """The first look of every source, before anything is planned."""
-        await self._refresh(self._sources.values())
-        self._targets = self._current_targets()
-        self.view.plan = make_plan(self.config, self._targets)
-
-    async def _refresh(self, sources: Iterable[TargetSource]) -> None:
-        """Ask these sources at once; each bounds its own time, and none raises."""
-        assert self._session is not None  # noqa: S101  called inside the context
-        await asyncio.gather(*(source.refresh(self._session) for source in sources))
-
-    def _current_targets(self) -> list[Target]:
-        targets, troubles = watched_targets(self.config, list(self._sources.values()))
-        for trouble in troubles:
-            if trouble not in self._troubles:
-                log.warning("discovery trouble %s", trouble)
-        self._troubles = troubles
-        return targets
 
     def _apply_targets(self, targets: list[Target]) -> None:
         plan = make_plan(self.config, targets)
@@ -296,12 +277,6 @@ class Agent:
         if name.startswith("canary/"):
             canary, target, _ = job.arguments
             self._take_probe(self._canaries.missed(canary, target, planned_at_seconds))
-
-
-def _sources(config: Config, known: Mapping[str, TargetSource]) -> dict[str, TargetSource]:
-    """A source for every distinct entry of `discovery`, in their order; those known already go on."""
-    items = {item.model_dump_json(): item for item in config.discovery}
-    return {key: known.get(key) or make_source(item) for key, item in items.items()}
 
 
 def _gpu_write(reading: Reading, body: dict[str, object]) -> Callable[[RecordingWriter], None]:
