@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from probes.canary.arrival import Arrivals
 from probes.canary.failure import failure_of_answer, failure_of_exception
 from probes.canary.task import Route
 from probes.canary.timers import Timers
@@ -32,6 +33,7 @@ class Request:
     first_token_timeout_seconds: float
     ends_at_loop_seconds: float
     route: Route = field(default_factory=Route)
+    arrivals: Arrivals = field(default_factory=Arrivals)
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ async def exchange(
     try:
         async with scope:
             timers.begin("connect_timeout", request.connect_timeout_seconds)
-            await _send(done, request, transport.connector(request.route), traces, timers, read_body)
+            await _send(done, request, transport.connector(request.route, request.arrivals), traces, timers, read_body)
     except TimeoutError as error:
         done.fault = (
             StreamFault(timers.outcome, "")

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
+from probes.canary.arrival import Arrivals
 from probes.canary.task import Route
 
 _on_handshake: ContextVar[Callable[[], None] | None] = ContextVar("on_handshake", default=None)
@@ -77,8 +78,9 @@ class Transport:
 
     tls: ssl.SSLContext = field(default_factory=tls_context)
     resolver: AbstractResolver | None = None
+    kernel_stamps: bool = True  # where the kernel can
 
-    def connector(self, route: Route) -> aiohttp.TCPConnector:
+    def connector(self, route: Route, arrivals: Arrivals) -> aiohttp.TCPConnector:
         """One fresh connection: the phases of every probe are its own, and no idle one can be stale.
 
         Raises TlsFilesError when the route's certificates cannot be used.
@@ -89,4 +91,5 @@ class Transport:
             use_dns_cache=False,
             force_close=True,
             limit=1,
+            socket_factory=arrivals.make_socket if self.kernel_stamps else None,
         )

@@ -62,8 +62,10 @@ class NastyServer:
                 while not writer.is_closing():
                     await self._send(writer, last)
             elif step == HANG:
-                await reader.read()
-                self.hung_up.set()
+                try:
+                    await reader.read()
+                finally:  # a client that goes with bytes unread resets the connection
+                    self.hung_up.set()
             elif step == RESET:
                 linger = struct.pack("ii", 1, 0)
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

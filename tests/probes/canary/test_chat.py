@@ -1,15 +1,17 @@
 """The chat canary: what it sends, what it learns, what it finds out by itself."""
 
 import asyncio
+import os
 import re
 import time
 from dataclasses import replace
 
 import pytest
-from nasty_server import DONE, GOOD, HANG, Script, chunk, head, nasty_server, reply, token
+from nasty_server import DONE, GOOD, HANG, NastyServer, Script, Step, chunk, head, nasty_server, reply, token
 
 from probes.canary.prober import Prober, base_url, run_probe
 from probes.canary.task import ProbeTask
+from probes.canary.transport import Transport
 from probes.clock import ScaledClock, SystemClock
 
 TASK = ProbeTask(target="t", url="", model="m", token="tok", prompt="hi", max_tokens=4)
@@ -200,13 +202,42 @@ async def test_75_a_cancelled_probe_hangs_up() -> None:
         await asyncio.wait_for(server.hung_up.wait(), 5.0)
 
 
-async def test_a_lagging_client_is_told() -> None:
-    """A token lies in the socket while the client's loop is blocked for 80 ms: the error bar says so."""
-    script = (head(), token(1), 0.05, token(2, finish="stop"), lambda: time.sleep(0.08), DONE)
-    async with nasty_server(script) as server:
+# A token lies in the socket while the client's loop is blocked for 80 ms.
+LAGGING = (head(), token(1), 0.05, token(2, finish="stop"), lambda: time.sleep(0.08), 0.05, DONE)
+
+
+async def test_a_lagging_client_moves_no_stamp_of_the_kernel() -> None:
+    async with nasty_server(LAGGING) as server:
         result = await run_probe(replace(TASK, url=f"http://127.0.0.1:{server.port}"), SystemClock())
+    assert 0.04 <= (result.e2e_seconds or 0.0) < 0.08
+    assert (result.timing_error_seconds or 1.0) < 0.01
+    assert "client_lag" not in result.flags
+
+
+async def test_a_lagging_client_is_told_where_the_kernel_gives_no_stamps() -> None:
+    """The error bar holds what the stamp is off: with the lag, the second token seems to come 130 ms late."""
+    prober = Prober(SystemClock(), Transport(kernel_stamps=False))
+    async with nasty_server(LAGGING) as server:
+        result = await prober.probe(replace(TASK, url=f"http://127.0.0.1:{server.port}"))
+    assert (result.e2e_seconds or 0.0) >= 0.12
     assert (result.timing_error_seconds or 0.0) >= 0.07
     assert "client_lag" in result.flags
+
+
+async def test_tokens_that_wait_together_have_one_stamp_and_the_lag_for_an_error() -> None:
+    """Both lie in the socket while the loop is blocked for 60 ms: the first came 30 ms before the stamp of both."""
+
+    def write_apart(server: NastyServer) -> None:
+        raw = server.writers[-1].get_extra_info("socket")
+        for step in (token(2), token(3, finish="stop")):
+            os.write(raw.fileno(), step)
+            time.sleep(0.03)
+
+    script: list[Step] = [head(), token(1), 0.02, lambda: write_apart(server), 0.02, DONE]
+    async with nasty_server(script) as server:
+        result = await run_probe(replace(TASK, url=f"http://127.0.0.1:{server.port}"), SystemClock())
+    assert "coalesced" in result.flags
+    assert (result.timing_error_seconds or 0.0) >= 0.03
 
 
 async def test_the_first_token_may_be_unseen() -> None:
