@@ -1,6 +1,7 @@
 """Pages that would mislead: Ray's replicas, tenants, workers that repeat each other, adapters by the hundred."""
 
 import math
+import random
 
 import pytest
 from page_files import fixture
@@ -200,3 +201,27 @@ def test_histograms_of_other_edges_are_not_put_together() -> None:
     (found,) = reading.histograms
     assert (found.edges, found.counts) == ((0.1, INF), (4, 4))
     assert "odd_histograms" in [warning.code for warning in reading.warnings]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_read_before_changes_nothing(seed: int) -> None:
+    """Lines go, come twice, change their engine, value or edge: a reader with a past reads as one without."""
+    chance = random.Random(seed)  # noqa: S311  a test's own
+    known = SystemPage("vllm")
+    lines = fixture("vllm_0.32_with_lmcache").splitlines() + LOOKUPS.splitlines()
+    for _ in range(12):
+        page = [line for line in lines if chance.random() > 0.05]
+        for _ in range(20):
+            place = chance.randrange(len(page))
+            head, _, value = page[place].rpartition(" ")
+            other_engine, no_edge = head.replace('engine="0"', 'engine="1"'), head.replace('le="0', 'le="x')
+            odd = chance.choice(["-1", "NaN", "1_0", "1e308", "7"])
+            page[place] = chance.choice(
+                [f"{head} {odd}", f"{other_engine} {value}", f"{no_edge} {value}", f"{page[place]}\n{page[place]}"]
+            )
+        text = "\n".join(page)
+        before, fresh = known.read(text, "t", 1.0), SystemPage("vllm").read(text, "t", 1.0)
+        assert before.outcome == fresh.outcome
+        assert set(before.samples) == set(fresh.samples)
+        assert set(before.histograms) == set(fresh.histograms)
+        assert set(before.warnings) == set(fresh.warnings)
