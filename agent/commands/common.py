@@ -2,11 +2,13 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging
 import math
 import signal
 import sys
+from datetime import datetime
 from pathlib import Path
 
 
@@ -58,6 +60,20 @@ def finite(text: str) -> float:
     return number
 
 
+def moment(text: str) -> float:
+    """Unix seconds from "1700000000.5" or an ISO time such as "2026-01-31T12:00:00Z"; for argparse.
+
+    A time without a zone is one of this machine's.
+    """
+    with contextlib.suppress(argparse.ArgumentTypeError):
+        return finite(text)
+    try:
+        return datetime.fromisoformat(text).astimezone().timestamp()
+    except (ValueError, OverflowError):
+        mend = "write unix seconds or 2026-01-31T12:00:00Z"
+        raise argparse.ArgumentTypeError(f"{text!r} is no number and no time; {mend}") from None
+
+
 def duration_seconds(text: str) -> float:
     """Seconds from "90", "90s", "10m" or "1h"; for argparse."""
     units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -86,3 +102,12 @@ def add_examples(parser: argparse.ArgumentParser, *lines: str) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     words = [f"{parser.epilog}\n"] if parser.epilog else []
     parser.epilog = "\n".join([*words, "examples:", *(f"  {line}" for line in lines)])
+
+
+def short(number: float | None, unknown: str = "unknown") -> str:
+    """A number for people: four digits, or all before the point; never an exponent."""
+    if number is None:
+        return unknown
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    return f"{number:.4g}" if number == 0 or abs(number) >= 1e-4 else f"{number:.7f}"

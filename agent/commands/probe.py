@@ -4,14 +4,17 @@ import argparse
 import asyncio
 import os
 import time
+from collections.abc import Iterator
 
-from agent.commands.common import add_json, print_json
+from agent.commands.common import add_examples, add_json, print_json
+from agent.commands.probe_words import flag_words
 from agent.errors import UsageError
 from probes.canary.chat import ChatCanary
 from probes.canary.prober import base_url, run_probe
 from probes.canary.report import probe_json
 from probes.canary.task import ProbeTask
 from probes.clock import SystemClock
+from probes.sample import ProbeResult
 
 DEFAULTS = ChatCanary()
 
@@ -29,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="variable with the bearer token; default: %(default)s",
     )
     add_json(parser)
+    add_examples(
+        parser,
+        "slo-agent probe http://vllm-0:8000",
+        "SLO_AGENT_TOKEN=$KEY slo-agent probe https://llm.example.com --model my-model --json",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -50,24 +58,33 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(probe_json(result))
         return 0 if result.is_ok else 1
-    print(f"outcome        {result.outcome}{'  (' + result.detail + ')' if result.detail else ''}")
-    print(f"model          {result.model or 'unknown'}")
-    for name, value in (
-        ("TTFT", result.ttft_seconds),
-        ("TPOT", result.tpot_seconds),
-        ("ITL max", max(result.itl_gaps_seconds, default=None)),
-        ("E2E", result.e2e_seconds),
-        ("timing error", result.timing_error_seconds),
-    ):
-        print(f"{name:<14} {'unknown' if value is None else f'{value * 1000:.1f} ms'}")
-    for name, count in (
-        ("prompt", result.prompt_tokens),
-        ("cached", result.cached_tokens),
-        ("output", result.output_tokens),
-    ):
-        print(f"{name + ' tokens':<14} {'unknown' if count is None else count}")
-    phases = "  ".join(f"{k} {'-' if v is None else f'{v * 1000:.1f} ms'}" for k, v in result.phases.items())
-    print(f"phases         {phases or 'none'}")
-    if result.flags:
-        print(f"noticed        {', '.join(result.flags)}")
+    for line in _lines(result):
+        print(line)
     return 0 if result.is_ok else 1
+
+
+def _lines(result: ProbeResult) -> Iterator[str]:
+    """For people. What a failed canary could not measure is left out; of a good one it is unknown."""
+    yield f"outcome        {result.outcome}{'  (' + result.detail + ')' if result.detail else ''}"
+    times = {
+        "TTFT": result.ttft_seconds,
+        "TPOT": result.tpot_seconds,
+        "ITL max": max(result.itl_gaps_seconds, default=None),
+        "E2E": result.e2e_seconds,
+    }
+    counts = {"prompt": result.prompt_tokens, "cached": result.cached_tokens, "output": result.output_tokens}
+    rows = {"model": result.model or None}
+    rows |= {name: None if value is None else _milliseconds(value) for name, value in times.items()}
+    rows |= {f"{name} tokens": None if count is None else f"{count:,}" for name, count in counts.items()}
+    yield from (f"{name:<14} {word or 'unknown'}" for name, word in rows.items() if word or result.is_ok)
+    phases = "  ".join(f"{name} {_milliseconds(value)}" for name, value in result.phases.items() if value is not None)
+    if phases:
+        yield f"phases         {phases}"
+    if result.is_ok and result.timing_error_seconds is not None:
+        yield f"timing error   {_milliseconds(result.timing_error_seconds)}: no time above is wrong by more"
+    for number, flag in enumerate(result.flags):
+        yield f"{'' if number else 'noticed':<14} {flag_words(flag)}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"

@@ -3,11 +3,20 @@
 import argparse
 import asyncio
 import contextlib
+import logging
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from agent.commands.common import add_config, add_log_level, duration_seconds, log_to_stderr, stop_event
+from agent.commands.common import (
+    add_config,
+    add_examples,
+    add_log_level,
+    count_of,
+    duration_seconds,
+    log_to_stderr,
+    stop_event,
+)
 from agent.config import Config
 from agent.config_file import load_config
 from agent.errors import UsageError
@@ -23,14 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="F.jsonl.gz", help="where to write")
     parser.add_argument("--for", dest="seconds", type=duration_seconds, metavar="10m", help="default: until stopped")
     add_log_level(parser)
+    add_examples(parser, "slo-agent record -c agent.yaml --out rec.jsonl.gz --for 10m")
 
 
 def run(options: argparse.Namespace) -> int:
     """Record until stopped or the time is over."""
-    config = load_config(options.config)
+    # nothing is remembered, either: the state file is that of the agent that runs
+    config = load_config(options.config).model_copy(update={"state": None})
     if options.out.exists():
         raise UsageError(f"{options.out} is there already", "Name another file: a recording is never overwritten.")
     log_to_stderr(options.log_level)
+    logging.getLogger("agent.runtime").addFilter(_is_of_the_recording)
     trouble = asyncio.run(_record(config, options.out, options.seconds))
     if trouble:
         raise UsageError(f"{options.out}: the recording ended early: {trouble}", "What was written until then is good.")
@@ -51,9 +63,14 @@ async def _record(config: Config, out: Path, seconds: float | None) -> str:
     try:
         async with agent.running():
             how_long = f"for {seconds:g} s" if seconds else "until Ctrl-C"
-            print(f"recording {len(agent.target_urls())} targets into {out} {how_long}", flush=True)
+            print(f"recording {count_of(len(agent.target_urls()), 'engine')} into {out} {how_long}", flush=True)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), seconds)
     finally:
         writer.abandon()
     return agent.recording_trouble
+
+
+def _is_of_the_recording(record: logging.LogRecord) -> bool:
+    """Nobody is told of alerts and advice here: a log that says "alert firing" would be mistaken for a page."""
+    return not str(record.msg).startswith(("alert ", "recommendation "))

@@ -5,7 +5,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.commands.common import add_config
+from agent.alerts.slo_alerts import budget_words
+from agent.commands.common import add_config, add_examples, count_of
 from agent.config_file import load_config
 from agent.model import Effects
 from agent.outputs.jsonable import alert_json, recommendation_json, slo_json
@@ -17,6 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", type=Path, metavar="REC", help="a recording, .jsonl.gz")
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="JSON lines: alerts, recommendations, then one summary")
+    add_examples(
+        parser,
+        "slo-agent record -c agent.yaml --out rec.jsonl.gz --for 1h && slo-agent replay rec.jsonl.gz -c agent.yaml",
+        "slo-agent replay rec.jsonl.gz -c stricter.yaml --json | tail -1",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,7 +46,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"summary": summary}, allow_nan=False))
     else:
-        print(f"{replay.ticks} evaluations: {pages} pages, {alerts - pages} tickets, {recommendations} recommendations")
+        tickets = alerts - pages
+        told = [count_of(pages, "page"), count_of(tickets, "ticket"), count_of(recommendations, "recommendation")]
+        print(f"{count_of(replay.ticks, 'evaluation')}: {', '.join(told)} (times are UTC)")
+        for status in replay.last.snapshot.slos if replay.last else ():
+            print(f"  {status.slo.name}: {budget_words(status.budget)}")
     return 1 if pages else 0
 
 
@@ -53,6 +63,9 @@ def _print(effects: Effects, *, as_json: bool) -> None:
         else:
             labels = " ".join(f"{key}={value}" for key, value in alert.labels if key != "alertname")
             print(f"{when}  {'firing  ' if alert.is_firing else 'resolved'}  {alert.name}  {labels}")
+            if alert.is_firing:
+                print(f"{'':<21}{alert.annotations.get('summary', '')}")
+                print(f"{'':<21}why: {alert.annotations.get('cause') or 'unknown'}")
     for advice in effects.changed_recommendations:
         if as_json:
             print(json.dumps({"at": at, "recommendation": recommendation_json(advice)}, allow_nan=False))

@@ -1,9 +1,10 @@
 """`slo-agent report`: signals over exactly one stretch of a recording."""
 
 import argparse
+from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.commands.common import add_config, add_json, finite, print_json
+from agent.commands.common import add_config, add_examples, add_json, finite, moment, print_json, short
 from agent.config import Goodput
 from agent.config_file import load_config
 from agent.errors import UsageError
@@ -19,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("recording", type=Path, metavar="REC", help="a recording, .jsonl.gz")
     add_config(parser, required=False)
-    parser.add_argument("--from", dest="start", type=finite, metavar="T", help="unix seconds; default: its beginning")
-    parser.add_argument("--to", dest="end", type=finite, metavar="T", help="unix seconds; default: its end")
+    when = "2026-01-31T12:00:00Z or unix seconds"
+    parser.add_argument("--from", dest="start", type=moment, metavar="T", help=f"{when}; default: its beginning")
+    parser.add_argument("--to", dest="end", type=moment, metavar="T", help=f"{when}; default: its end")
     parser.add_argument("--target", metavar="NAME", help="only this target")
     parser.add_argument(
         "--goodput", metavar="ttft:X,tpot:Y", help="thresholds in seconds; default: those of the config"
@@ -34,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gpu-price", type=finite, metavar="P", help="dollars per GPU hour, for tokens per dollar")
     add_json(parser)
+    add_examples(
+        parser,
+        "slo-agent report rec.jsonl.gz",
+        "slo-agent report rec.jsonl.gz --from 2026-01-31T12:00:00Z --to 2026-01-31T12:10:00Z",
+        "slo-agent report rec.jsonl.gz --goodput ttft:2.5,tpot:0.05 --gpu-price 5.75",
+        "slo-agent report rec.jsonl.gz -c agent.yaml --target vllm-0 --threshold ttft_seconds=1 --json",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,8 +54,13 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_json(answer))
     else:
-        for name, signals in {**answer.targets, "total": answer.total}.items():
+        print(f"from {_when(answer.from_seconds)} to {_when(answer.to_seconds)}\n")
+        # of one target, the total would only be the same again
+        total = {"total": answer.total} if len(answer.targets) != 1 else {}
+        for name, signals in {**answer.targets, **total}.items():
             _print(name, signals)
+        if not options.goodput and not options.config:
+            print("goodput is unknown: give thresholds with --goodput ttft:2.5,tpot:0.05, or a config with -c FILE.")
     return 0
 
 
@@ -97,34 +111,30 @@ def _json(answer: Report) -> dict[str, object]:
     return {"from": answer.from_seconds, "to": answer.to_seconds, "targets": targets, "total": total}
 
 
+def _when(at_seconds: float) -> str:
+    return datetime.fromtimestamp(at_seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _print(name: str, signals: Signals) -> None:
     print(f"{name}  ({signals.seconds:.1f} s covered by readings)")
     for field in signals.__dataclass_fields__:
         value = getattr(signals, field)
         if isinstance(value, Latency):
             figures = ((p, getattr(value, p)) for p in ("p50", "p90", "p95", "p99"))
-            mean = "unknown" if value.mean is None else _short(value.mean * 1000)
+            mean = short(None if value.mean is None else value.mean * 1000)
             print(f"  {field:<32} ms  " + "  ".join(f"{p} {_milliseconds(f)}" for p, f in figures) + f"  mean {mean}")
         elif isinstance(value, Figure):
             print(f"  {field:<32} {_figure(value)}")
         elif isinstance(value, Level):
-            print(f"  {field:<32} mean {_short(value.mean)}  max {_short(value.max)}  last {_short(value.last)}")
+            parts = (f"{word} {short(getattr(value, word), '?')}" for word in ("mean", "max", "last"))
+            print(f"  {field:<32} {'  '.join(parts)}")
         elif isinstance(value, dict):
             for key, part in value.items():
-                text = _figure(part) if isinstance(part, Figure) or part is None else f"{part:,.6g}"
+                text = _figure(part) if isinstance(part, Figure) or part is None else short(part)
                 print(f"  {f'{field}[{key}]':<32} {text}")
         elif field != "seconds":
-            print(f"  {field:<32} {'unknown' if value is None else f'{value:,.6g}'}")
+            print(f"  {field:<32} {short(value)}")
     print()
-
-
-def _short(number: float | None, unknown: str = "?") -> str:
-    """Four digits, or all before the point: never an exponent."""
-    if number is None:
-        return unknown
-    if abs(number) >= 1000:
-        return f"{number:,.0f}"
-    return f"{number:.4g}" if number == 0 or abs(number) >= 1e-4 else f"{number:.7f}"
 
 
 def _milliseconds(figure: Figure | None) -> str:
@@ -132,13 +142,13 @@ def _milliseconds(figure: Figure | None) -> str:
         return "unknown"
     value, low, high = (None if x is None else x * 1000 for x in (figure.value, figure.low, figure.high))
     if low == high and value is not None:
-        return _short(value)
-    return f"{_short(value)} [{_short(low)}..{_short(high, 'inf')}]"
+        return short(value)
+    return f"{short(value)} [{short(low)}..{short(high, 'inf')}]"
 
 
 def _figure(figure: Figure | None) -> str:
     if figure is None:
         return "unknown"
     if figure.low == figure.high and figure.value is not None:
-        return f"{_short(figure.value)}  (n={figure.count:,.0f})"
-    return f"[{_short(figure.low)}..{_short(figure.high)}]  (n={figure.count:,.0f})"
+        return f"{short(figure.value)}  (n={figure.count:,.0f})"
+    return f"[{short(figure.low)}..{short(figure.high)}]  (n={figure.count:,.0f})"

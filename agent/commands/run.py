@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import signal
 
-from agent.commands.common import add_config, add_log_level, log_to_stderr, stop_event
+from agent.commands.common import add_config, add_examples, add_log_level, log_to_stderr, stop_event
 from agent.config import Config
 from agent.config_file import load_config
 from agent.runtime import Agent
@@ -17,6 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_log_level(parser)
     parser.epilog = "SIGHUP or POST /-/reload reads the config again; SIGINT and SIGTERM stop the agent."
+    add_examples(
+        parser,
+        "slo-agent run -c agent.yaml",
+        "slo-agent run -c agent.yaml --log-level warning",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

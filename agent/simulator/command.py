@@ -33,38 +33,59 @@ BATCH_EPOCH_SECONDS = (
 ENGINE_OPTIONS = ("max_num_batched_tokens", "max_num_seqs", "block_size")
 LONGEST_RUN_SECONDS = 30 * 86_400.0  # virtual; a run whose requests cannot end stops here
 
+EXAMPLES = """examples:
+  slo-agent simulate --serve --port 8000 --rate 8 --input-tokens 1000 --output-tokens 200
+  slo-agent simulate --concurrency 32 --input-tokens 1000 --output-tokens 200 --requests 500 --json
+  slo-agent simulate --scenario step_x3 --out rec.jsonl.gz"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of both forms; interfaces.md fixes those of the batch form."""
-    serve = parser.add_argument_group("serving (--serve)")
+    load = parser.add_argument_group(
+        "load",
+        "Either --scenario, or --concurrency or --rate with --input-tokens and --output-tokens. With --serve none is "
+        "needed: then it waits for requests from outside.",
+    )
+    load.add_argument("--scenario", choices=sorted(SCENARIOS), help="a named story with its own load")
+    load.add_argument("--concurrency", type=int, help="closed loop: so many clients")
+    load.add_argument("--rate", type=float, help="open loop: so many requests per second")
+    load.add_argument("--input-tokens", type=int, help="prompt length")
+    load.add_argument("--output-tokens", type=int, help="answer length")
+    load.add_argument(
+        "--range-ratio", type=float, default=0.0, metavar="X", help="lengths uniform in [n(1-X), n(1+X)]; default: 0"
+    )
+    load.add_argument("--seed", type=int, default=0, help="same seed, same run; default: %(default)s")
+    fleet = parser.add_argument_group("fleet", "--replicas and --topology exclude each other.")
+    fleet.add_argument("--replicas", type=int, help="engines; default: the story's, or 1")
+    fleet.add_argument("--topology", help="pd:P:D for P prefill and D decode engines; default: none are split")
+    fleet.add_argument("--plant", choices=sorted(PLANTS), help="model, GPU, step-time law; default: llama8b_h200")
+    fleet.add_argument("--model", help="the served model name; default: the plant's")
+    fleet.add_argument("--max-num-batched-tokens", type=int, help="tokens a step; default: the plant's")
+    fleet.add_argument("--max-num-seqs", type=int, help="sequences that run at once; default: the plant's")
+    fleet.add_argument("--block-size", type=int, help="tokens a KV block; default: the plant's")
+    fleet.add_argument(
+        "--cold-start", type=float, help="seconds until a new replica answers; default: the story's, 110"
+    )
+    serve = parser.add_argument_group("serving", "Only with --serve.")
     serve.add_argument("--serve", action="store_true", help="serve over HTTP instead of running in virtual time")
-    serve.add_argument("--host", default="127.0.0.1")
-    serve.add_argument("--port", type=int, default=8000, help="first port; replica i listens on port + i")
-    serve.add_argument("--speed", type=float, default=1.0, help="simulated seconds per real second")
+    serve.add_argument("--host", default="127.0.0.1", help="default: %(default)s")
+    serve.add_argument(
+        "--port", type=int, default=8000, help="first port, replica i has port + i; default: %(default)s"
+    )
+    serve.add_argument("--speed", type=float, default=1.0, help="simulated seconds per real second; default: 1")
     serve.add_argument("--file-sd", type=Path, help="keep a Prometheus file_sd file of the ready replicas here")
-    serve.add_argument("--service", default="chat", help="the `service` label in the file_sd file")
+    serve.add_argument("--service", default="chat", help="the `service` label in that file; default: %(default)s")
     serve.add_argument("--otlp-traces-endpoint", help="send spans there over OTLP/HTTP (http://host:4318/v1/traces)")
-    run_form = parser.add_argument_group("one run in virtual time")
-    run_form.add_argument("--concurrency", type=int, help="closed loop: so many clients")
+    run_form = parser.add_argument_group(
+        "one run in virtual time", "Only without --serve. --requests or --duration is needed where there is no story."
+    )
     run_form.add_argument("--requests", type=int, help="so many requests in all")
+    run_form.add_argument("--duration", type=float, help="stop after so many simulated seconds; default: the story's")
     run_form.add_argument("--out", type=Path, help="write what an agent would have read, each second")
     run_form.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--rate", type=float, help="open loop: so many requests per second")
-    parser.add_argument("--input-tokens", type=int, help="prompt length")
-    parser.add_argument("--output-tokens", type=int, help="answer length")
-    parser.add_argument("--range-ratio", type=float, default=0.0, help="lengths uniform in [n(1-x), n(1+x)]")
-    parser.add_argument("--plant", choices=sorted(PLANTS), help="model, GPU and step-time law (default: llama8b_h200)")
-    parser.add_argument("--max-num-batched-tokens", type=int)
-    parser.add_argument("--max-num-seqs", type=int)
-    parser.add_argument("--block-size", type=int)
-    parser.add_argument("--replicas", type=int, help="engines (default: the story's, or 1)")
-    parser.add_argument("--topology", help="pd:P:D for P prefill and D decode engines")
-    parser.add_argument("--scenario", choices=sorted(SCENARIOS), help="a named story with its own load")
-    parser.add_argument("--duration", type=float, help="stop after so many simulated seconds (default: the story's)")
-    parser.add_argument("--cold-start", type=float, help="seconds until a new replica answers (default: the story's)")
-    parser.add_argument("--model", help="the served model name (default: the plant's)")
-    parser.add_argument("--epoch", type=float, help="unix time at which the run, and the scaled clock, begin")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epoch", type=float, help="unix time at which the run begins; default: now, or a fixed one")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
 
 
 def run(args: argparse.Namespace) -> int:

@@ -38,6 +38,14 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert f"slo-agent {command}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["check", "run", "inspect", "report", "replay", "record", "probe", "simulate"])
+def test_its_examples_can_be_typed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ends([command, "--help"])
+    examples = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
+    assert examples
+    assert [line for line in examples if f"slo-agent {command} " not in line] == []
+
+
 def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert ends([]) == 2
     out = capsys.readouterr().out
@@ -102,8 +110,9 @@ WRONG = [
     ("report empty.gz", 2, "empty.gz"),
     ("report bad_body.gz", 2, "not a mapping"),
     ("report good.gz --from 9 --to 5", 2, "--from 9.0 is not before --to 5.0"),
-    ("report good.gz --from nan", 2, "'nan' is no number"),
-    ("report good.gz --to soon", 2, "'soon' is no number"),
+    ("report good.gz --from nan", 2, "'nan' is no number and no time"),
+    ("report good.gz --to soon", 2, "'soon' is no number and no time; write unix seconds or 2026-01-31T12:00:00Z"),
+    ("report good.gz --from 2026-13-01", 2, "'2026-13-01' is no number and no time"),
     ("report good.gz --target nobody", 2, "nobody"),
     ("report good.gz --goodput 5", 2, "--goodput is '5'. Write seconds"),
     ("report good.gz --goodput ttft:nan,tpot:1", 2, "--goodput is"),

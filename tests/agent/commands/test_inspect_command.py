@@ -16,7 +16,7 @@ def test_json_has_the_shape_that_people_script_against(capsys: pytest.CaptureFix
     assert main(["inspect", str(PAGE), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert list(document) == ["system", "version", "samples", "engines", "signals", "warnings"]
-    assert (document["system"], document["version"]) == ("vllm", None)
+    assert (document["system"], document["version"]) == ("vllm", "0.32..")
     assert document["engines"] == [{"engine": "0", "model": "tiny"}]
     assert document["signals"]["generation_tokens_total"] == 248
     assert document["signals"]["requests_running"] == 0
@@ -28,7 +28,13 @@ def test_text_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "system    vllm" in out
     assert "engine    0  model tiny" in out
-    assert any(line.split() == ["generation_tokens_total", "248"] for line in out.splitlines())
+    rows = [line.split() for line in out.splitlines()]
+    assert "version   0.32 or newer" in out
+    assert ["generation_tokens_total", "248"] in rows
+    assert ["kv_capacity_tokens", "524,288"] in rows
+    assert ["queue_seconds_sum", "0.0002284", "s"] in rows
+    assert sum("unknown" in row for row in rows) == 1, "what the page lacks stands in one place"
+    assert "kv_offload_load_bytes_total" in out.partition("unknown   (no such series)")[2]
 
 
 def test_an_unknown_page_is_answered_and_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

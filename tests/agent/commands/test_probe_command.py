@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import re
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 from loopback import answers, never, server
 
 from agent.cli import main
+from agent.commands.probe_words import FLAGS, flag_words
 
 TOKEN = "sk-made-up-secret-3"
 
@@ -77,3 +80,28 @@ async def test_nobody_there_is_a_bad_answer_not_a_wrong_usage(capsys: pytest.Cap
         url = served.url
     assert await asyncio.to_thread(main, ["probe", url, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["outcome"] == "connect_refused"
+
+
+async def test_what_a_failed_canary_could_not_measure_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server(never) as served:
+        url = served.url
+    assert await asyncio.to_thread(main, ["probe", url]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("outcome        connect_refused  (")
+
+
+async def test_the_timing_error_and_what_was_noticed_are_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server(tiny) as served:
+        assert await asyncio.to_thread(main, ["probe", served.url, "--max-tokens", "3"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("timing error"))
+    assert line.endswith(" ms: no time above is wrong by more")
+
+
+def test_every_flag_of_a_chat_canary_has_words() -> None:
+    """The flags are named where they are set; those of the other kinds are no business of `probe`."""
+    folder = Path(__file__).parents[3] / "probes" / "canary"
+    places = ("answer.py", "figures.py", "visit.py")
+    flags = {flag for place in places for flag in re.findall(r'flags\["(\w+)"\]', (folder / place).read_text("utf-8"))}
+    assert flags <= set(FLAGS)
+    assert flag_words("coalesced").startswith("coalesced: some tokens arrived together")
+    assert flag_words("new_one") == "new_one"

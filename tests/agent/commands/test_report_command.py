@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from recorded import START, recording
+from recorded import START, page, recording
 
 from agent.cli import main
 from probes.recording import Entry, RecordingWriter
@@ -57,11 +57,31 @@ def test_text_is_for_people(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["report", str(path)]) == 0
     out = capsys.readouterr().out
     assert "a  (60.0 s covered by readings)" in out
-    assert "total  (60.0 s covered by readings)" in out
+    assert "total" not in [line.split("  ")[0] for line in out.splitlines()], "one target is not told twice"
+    assert out.startswith("from 2023-11-14T22:13:20.000Z to 2023-11-14T22:14:20.000Z\n")
+    assert out.splitlines()[-1].startswith("goodput is unknown: give thresholds with --goodput ttft:2.5,tpot:0.05")
     assert "[60..100]" in next(line for line in out.splitlines() if "ttft_seconds" in line)
     assert "None" not in out
     assert "e+" not in out
     assert "nan" not in out
+
+
+def test_two_targets_have_a_total(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = RecordingWriter(tmp_path / "r.jsonl.gz")
+    for second in range(3):
+        for target in ("a", "b"):
+            writer.write(Entry(START + second, target, "vllm", page(second)))
+    writer.close()
+    assert main(["report", str(tmp_path / "r.jsonl.gz"), "--goodput", "ttft:2.5,tpot:0.05"]) == 0
+    out = capsys.readouterr().out
+    assert "\ntotal  (" in out
+    assert "goodput is unknown" not in out
+
+
+@pytest.mark.parametrize("start", ["2023-11-14T22:13:30Z", "2023-11-14T23:13:30+01:00", "1700000010"])
+def test_a_time_is_iso_or_unix_seconds(start: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(path), "--from", start, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["from"] == START + 10
 
 
 def test_text_shows_long_times_without_exponents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,3 +123,17 @@ def test_replay_of_bad_times_pages_and_is_bad(tmp_path: Path, capsys: pytest.Cap
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert any(line.get("alert", {}).get("labels", {}).get("severity") == "page" for line in lines)
     assert lines[-1]["summary"]["pages"] >= 1
+
+
+def test_replay_in_words_has_the_cause_and_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = recording(tmp_path / "bad.jsonl.gz", seconds=1200)
+    config = tmp_path / "c.yaml"
+    config.write_text("slos: [{name: s, sli: ttft, objective_ratio: 0.99, threshold_seconds: 0.06}]\n")
+    assert main(["replay", str(path), "-c", str(config)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    fired = next(number for number, line in enumerate(lines) if "firing    SLOBurnRate" in line)
+    assert "s (llm): the error budget burns at" in lines[fired + 1]
+    assert lines[fired + 2].strip().startswith("why: ")
+    summary = next(line for line in lines if " evaluations: " in line)
+    assert " page" in summary
+    assert any(line.startswith("  s: ") and "error budget" in line for line in lines)

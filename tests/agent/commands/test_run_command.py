@@ -138,10 +138,15 @@ def test_a_taken_port_is_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
 
 def test_record_writes_what_it_saw_and_ends_by_itself(tmp_path: Path) -> None:
     path, out = tmp_path / "agent.yaml", tmp_path / "r.jsonl.gz"
-    path.write_text(CONFIG.format(port=free_port()))
+    state = tmp_path / "state.db"
+    down = "scrape: {interval_seconds: 0.2, timeout_seconds: 0.2, down_after_seconds: 0.4}"
+    config = CONFIG.format(port=free_port()) + f"state: {{path: {state}}}\n"
+    path.write_text(config.replace("scrape: {interval_seconds: 0.2, timeout_seconds: 0.2}", down))
     with started(tmp_path, "record", "-c", str(path), "--out", str(out), "--for", "3s") as process:
         assert process.wait(PATIENCE_SECONDS) == 0
     assert f"wrote {out}" in (tmp_path / "out").read_text()
+    assert "alert" not in (tmp_path / "err").read_text(), "nobody is told, so nothing fires"
+    assert not state.exists(), "the memory is that of the agent that runs"
     entries = list(read_entries(out))
     looks = [json.loads(entry.body) for entry in entries if entry.source == "scrape"]
     assert looks
