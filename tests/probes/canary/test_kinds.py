@@ -9,6 +9,7 @@ from nasty_server import DONE, GOOD, Script, chunk, event, head, nasty_server, r
 
 from probes.canary.filler import filler, fresh_salt
 from probes.canary.gibberish import gibberish
+from probes.canary.kind_figures import KIND_FIGURES
 from probes.canary.prober import Prober
 from probes.canary.task import ProbeTask
 from probes.catalogue import CANARIES
@@ -37,6 +38,7 @@ async def test_models_lists_and_asks_the_engine_nothing() -> None:
         result = await Prober(SystemClock()).probe(replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="models"))
     assert server.requests[0].startswith(b"GET /v1/models ")
     assert (result.outcome, result.figures["models"], result.ttft_seconds) == ("ok", 2.0, None)
+    assert set(result.figures) == set(KIND_FIGURES["models"])
     assert (result.figures["response_seconds"] or 0.0) > 0.0
     assert not result.feels_like_a_user
 
@@ -89,6 +91,7 @@ async def test_a_cold_and_a_warm_half_under_one_salt_of_their_own() -> None:
     assert first["messages"][0]["content"].startswith(first["cache_salt"])
     figures = result.figures
     assert result.outcome == "ok"
+    assert set(figures) == set(KIND_FIGURES["kv_reuse"])
     assert (figures["cold_cached_tokens"], figures["warm_cached_tokens"]) == (0.0, 96.0)
     assert figures["reused_ratio"] == 0.96
     assert figures["answers_equal"] == 1.0
@@ -152,6 +155,7 @@ async def test_a_long_prompt_is_new_each_time() -> None:
     prompts = [server.body(number)["messages"][0]["content"] for number in range(2)]
     assert prompts[0] != prompts[1]
     assert all(490 <= len(prompt.split()) <= 510 for prompt in prompts)
+    assert set(results[0].figures) == set(KIND_FIGURES["long_prompt"])
     assert results[0].figures["prefill_tokens_per_second"] == pytest.approx(9 / (results[0].ttft_seconds or 1))
 
 
@@ -178,6 +182,7 @@ async def answers(*scripts: Script, times: int | None = None) -> list[tuple[str,
     async with nasty_server(*scripts) as server:
         task = replace(QUESTION, url=f"http://127.0.0.1:{server.port}")
         results = [await prober.probe(task) for _ in range(times or len(scripts))]
+    assert all(set(r.figures) in (set(), set(KIND_FIGURES["correctness"])) for r in results)
     return [(result.outcome, result.flags) for result in results]
 
 
