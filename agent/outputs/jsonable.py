@@ -52,6 +52,8 @@ def slo_json(status: SloStatus) -> Json:
         "objective_ratio": slo.objective_ratio,
         "period_seconds": slo.period_seconds,
         "threshold_seconds": slo.threshold_seconds,
+        "ttft_seconds": slo.ttft_seconds,
+        "tpot_seconds": slo.tpot_seconds,
         "undecided": slo.undecided,
         "runbook_url": slo.runbook_url,
         "state": status.state,

@@ -1,0 +1,171 @@
+"""`slo-agent explain SLO`: the arithmetic of one SLO, with the counts, so that a person can check it by hand."""
+
+import argparse
+import asyncio
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from agent.alerts.slo_alerts import window_word
+from agent.commands.common import add_config, add_json, print_json
+from agent.config_file import load_config
+from agent.errors import UsageError
+from agent.outputs.jsonable import slo_json
+from agent.replay import Replay
+
+WAIT_SECONDS = 10.0
+WORDS = {
+    "burning": "both burn faster: it alerts",
+    "within_budget": "not both burn faster: it does not alert",
+    "too_few_bad_events": "both burn faster, on fewer bad events than burn.min_bad_events: it does not alert",
+    "no_events": "a window without events: unknown, an alert that fires goes on",
+    "insufficient_coverage": "too little of the long window was watched: unknown",
+}
+Slo = Mapping[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("slo", metavar="SLO", help="its name in the config")
+    parser.add_argument(
+        "--agent", metavar="URL", help="a running agent, such as http://127.0.0.1:9470: as it stands now"
+    )
+    parser.add_argument(
+        "--recording", type=Path, metavar="REC", help="a recording, with -c FILE: as it stood at its end"
+    )
+    add_config(parser, required=False)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit code 1 when the SLO burns or its budget is spent."""
+    if (options.agent is None) == (options.recording is None) or (options.recording and not options.config):
+        raise UsageError("explain needs to know where the counts are", "Write --agent URL, or --recording REC -c FILE.")
+    at, slos = _of_agent(options.agent) if options.agent else _of_recording(options.recording, options.config)
+    slo = next((slo for slo in slos if slo["name"] == options.slo), None)
+    if slo is None:
+        names = [str(slo["name"]) for slo in slos]
+        near = difflib.get_close_matches(options.slo, names, n=1)
+        mend = f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(names) or 'none'}."
+        raise UsageError(f'there is no SLO "{options.slo}"', mend)
+    if options.json:
+        print_json({"at": at, "slo": slo})
+    else:
+        print("\n".join(explained(slo, at)))
+    return 1 if slo["state"] in ("burning", "exhausted") else 0
+
+
+def explained(slo: Slo, at: float | None) -> Iterator[str]:
+    """The arithmetic in lines, from the JSON form of an SLO's status."""
+    budget_ratio = 1 - slo["objective_ratio"]
+    when = "before its first evaluation" if at is None else datetime.fromtimestamp(at, UTC).strftime("%F %T UTC")
+    yield f"SLO {slo['name']} of {slo['service']}, {when}: {slo['state']}"
+    yield f"  good means     {_good(slo)}, as {_witness(slo)}"
+    yield f"  undecided      count as {slo['undecided']}"
+    yield f"  error budget   1 - {slo['objective_ratio']:g} = {_short(budget_ratio)} of all events over {_window(slo)}"
+    yield ""
+    yield from _budget_lines(slo, budget_ratio)
+    for burn in slo["burns"]:
+        yield ""
+        yield from _pair_lines(slo, burn, budget_ratio)
+
+
+def _budget_lines(slo: Slo, budget_ratio: float) -> Iterator[str]:
+    budget, counts = slo["budget"], slo["budget"]["counts"]
+    yield f"budget over {_window(slo)}, {budget['coverage_ratio']:.4%} of it watched"
+    yield f"  bad            {_bad_words(slo, counts)} of {counts['total']:,.0f} events"
+    if budget["remaining_ratio"] is None:
+        why = "no events were counted" if not counts["total"] else "counts of before were lost"
+        yield f"  left           unknown: {why}"
+        return
+    bad, total = _bad(slo, counts), counts["total"]
+    spent = bad / (budget_ratio * total)
+    yield f"  spent          {bad:,.0f} / ({_short(budget_ratio)} x {total:,.0f}) = {spent:.4%} of what was watched"
+    yield (
+        f"  left           1 - {spent:.4%} x {budget['coverage_ratio']:.4%} = {budget['remaining_ratio']:.4%}"
+        f"{'; what was not watched is taken to be as busy, and good' if budget['coverage_ratio'] < 1 else ''}"
+    )
+
+
+def _pair_lines(slo: Slo, burn: Mapping[str, Any], budget_ratio: float) -> Iterator[str]:
+    long, short = window_word(burn["long_seconds"]), window_word(burn["short_seconds"])
+    factor = f"{burn['factor']:g}"
+    yield f"{burn['severity']}/{burn['tier']}: alerts while {long} and {short} both burn faster than {factor} times"
+    yield _rate_line(slo, long, burn["long_counts"], burn["long_rate"], burn.get("coverage_ratio", 1.0), budget_ratio)
+    yield _rate_line(slo, short, burn["short_counts"], burn["short_rate"], 1.0, budget_ratio)
+    yield f"  {WORDS.get(burn['reason'], burn['reason'])}"
+
+
+def _rate_line(
+    slo: Slo, window: str, counts: Mapping[str, float], rate: float | None, coverage_ratio: float, budget_ratio: float
+) -> str:
+    if rate is None:
+        return f"  {window:<4} no events: unknown"
+    watched = f" x {coverage_ratio:.4f} watched" if coverage_ratio < 1 else ""
+    return (
+        f"  {window:<4} {_bad_words(slo, counts)} / {counts['total']:,.0f}{watched} / {_short(budget_ratio)} = "
+        f"{_short(rate)} times"
+    )
+
+
+def _bad_words(slo: Slo, counts: Mapping[str, float]) -> str:
+    if slo["undecided"] == "bad" and counts["undecided"]:
+        return f"({counts['bad']:,.0f} bad + {counts['undecided']:,.0f} undecided)"
+    return f"{counts['bad']:,.0f}"
+
+
+def _bad(slo: Slo, counts: Mapping[str, float]) -> float:
+    return counts["bad"] + (counts["undecided"] if slo["undecided"] == "bad" else 0.0)
+
+
+def _good(slo: Slo) -> str:
+    limit = slo.get("threshold_seconds")
+    if slo["sli"] == "goodput":
+        return f"TTFT at most {slo['ttft_seconds']:g} s and TPOT at most {slo['tpot_seconds']:g} s"
+    if slo["sli"] == "availability":
+        return f"answered without an error{f' within {limit:g} s' if limit is not None else ''}"
+    return f"{slo['sli']} at most {limit:g} s"
+
+
+def _witness(slo: Slo) -> str:
+    return "our canaries saw it" if slo["source"] == "canary" else "the engines' own counters tell"
+
+
+def _window(slo: Slo) -> str:
+    return window_word(slo["period_seconds"])
+
+
+def _short(number: float) -> str:
+    return f"{number:,.4g}" if abs(number) < 1e4 else f"{number:,.0f}"
+
+
+def _of_recording(recording: Path, config: Path) -> tuple[float | None, Sequence[Slo]]:
+    replay = Replay(recording, load_config(config))
+    for _ in replay.effects():
+        pass
+    if replay.last is None:
+        return None, []
+    return replay.last.snapshot.at_seconds, [slo_json(status) for status in replay.last.snapshot.slos]
+
+
+def _of_agent(url: str) -> tuple[float | None, Sequence[Slo]]:
+    address = f"{url.rstrip('/')}/api/v1/slos"
+    try:
+        answer = json.loads(asyncio.run(_fetch(address)))
+        return answer["at"], answer["slos"]
+    except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{address}: {str(error) or type(error).__name__}", "Is this the address of a running agent?"
+        ) from None
+
+
+async def _fetch(address: str) -> str:
+    timeout = aiohttp.ClientTimeout(total=WAIT_SECONDS)
+    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session, session.get(address) as answer:
+        answer.raise_for_status()
+        return await answer.text()
