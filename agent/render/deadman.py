@@ -9,7 +9,7 @@ from typing import Any
 from agent.render.promql import rule_file
 
 REMARK = """
-Written by `slo-agent rules`; do not edit.
+Written by `slo-agent rules --deadman`; do not edit.
 
 Dead-man rules: load them in Prometheus wherever an agent runs. Agents are found by the series that they serve, not by
 the name of a job, except where `up` is asked: there the job must be called slo-agent, or end in it.

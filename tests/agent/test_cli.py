@@ -10,6 +10,7 @@ import pytest
 from agent.cli import COMMANDS, main
 from probes.recording import Entry, RecordingWriter
 
+ROOT = Path(__file__).parents[2]
 GOOD_CONFIG = "targets: [{name: a, url: 'http://127.0.0.1:9'}]\n"
 
 
@@ -38,7 +39,9 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert f"slo-agent {command}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["check", "run", "inspect", "report", "replay", "record", "probe", "simulate"])
+@pytest.mark.parametrize(
+    "command", ["check", "run", "inspect", "report", "replay", "record", "probe", "simulate", "rules"]
+)
 def test_its_examples_can_be_typed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     ends([command, "--help"])
     examples = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
@@ -127,6 +130,8 @@ WRONG = [
     ("replay bad_body.gz -c good.yaml", 2, "not a mapping"),
     ("replay good.gz", 2, "required: -c/--config"),
     ("rules -c none.yaml", 2, "none.yaml: cannot be read"),
+    ("rules", 2, "one of -c FILE and --deadman is needed"),
+    ("rules -c good.yaml --deadman", 2, "one of -c FILE and --deadman is needed"),
     ("dashboards --out good.yaml", 2, "good.yaml cannot be written"),
     ("demo --speed 0", 2, "--speed is 0. Give a number from 1 to 100."),
     ("demo --speed nan", 2, "--speed is nan"),
@@ -145,6 +150,20 @@ def test_what_people_get_wrong_has_a_sentence(
     err = capsys.readouterr().err
     assert sentence in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "file"), [("rules --deadman", "slo-agent-deadman.yaml"), ("rules -c EXAMPLE", "example-slos.yaml")]
+)
+def test_the_rules_it_prints_are_those_of_the_repository(
+    words: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what their first line names as their writer is what wrote them."""
+    example = str(ROOT / "deploy" / "agent.example.yaml")
+    assert main(words.replace("EXAMPLE", example).split()) == 0
+    printed = capsys.readouterr().out
+    assert printed == (ROOT / "rules" / "prometheus" / file).read_text(encoding="utf-8")
+    assert printed.startswith(f"# Written by `slo-agent {words.partition(' -c')[0]}`")
 
 
 def test_check_lists_every_mistake(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
