@@ -8,7 +8,6 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Literal
 
 from probes.names.table import Name
@@ -46,11 +45,12 @@ class Plan:
         default_factory=list
     )
     histograms: list[tuple[Key, Name, tuple[_Series, ...]]] = field(default_factory=list)
+    _kept: dict[int, Sample] = field(default_factory=dict)  # by place in `samples`: most are the same at the next look
 
     def fill(self, values: Mapping[int, float]) -> Assembled:
         """The page's samples. A negative number is a sentinel such as -1: not known, for nothing we read can be one."""
         samples = []
-        for (signal, engine, model, label), kind, over, ids, fixed in self.samples:
+        for number, ((signal, engine, model, label), kind, over, ids, fixed) in enumerate(self.samples):
             if fixed is not None:
                 value = fixed
             elif len(ids) == 1:
@@ -58,8 +58,12 @@ class Plan:
             else:
                 known = [values[id_] for id_ in ids if values[id_] >= 0]
                 value = (max(known) if over == "max" else sum(known)) if known else -1.0
-            if value >= 0:
-                samples.append(Sample(signal, kind, engine, model, value, label))
+            if value < 0:
+                continue
+            kept = self._kept.get(number)
+            if kept is None or kept.value != value:
+                kept = self._kept[number] = Sample(signal, kind, engine, model, value, label)
+            samples.append(kept)
         histograms, odd = [], 0
         for (signal, engine, model, label), row, parts in self.histograms:
             found = [part for part in (_filled(series, values, row.scale) for series in parts) if part is not None]
@@ -78,8 +82,8 @@ _Filled = tuple[tuple[float, ...], tuple[float, ...], float | None]
 
 def _filled(series: _Series, values: Mapping[int, float], scale: float) -> _Filled | None:
     """(edges, counts, total), or None: without +Inf, negative or falling it is no histogram."""
-    counts = tuple([values[id_] for id_ in series.buckets])
-    if series.edges[-1] != math.inf or counts[0] < 0 or any(b < a for a, b in pairwise(counts)):
+    counts = tuple(map(values.__getitem__, series.buckets))
+    if series.edges[-1] != math.inf or counts[0] < 0 or counts != tuple(sorted(counts)):
         return None
     return series.edges, counts, None if series.total is None else values[series.total] * scale
 
