@@ -1,18 +1,13 @@
-"""The bucket edges of vLLM's latency histograms, as it comes: the thresholds that Prometheus can tell apart.
+"""The bucket edges of vLLM's latency histograms by family: the thresholds that Prometheus can tell apart.
 
-Source: vLLM 0.32, v1/metrics (families time_to_first_token, inter_token_latency, request_latency); the same edges stand
-on pages of 0.24. A server started with --custom-histogram-buckets has others: pass them to `render_rules`.
+A server started with --custom-histogram-buckets has others: pass them to `render_rules`.
 """
 
 from collections.abc import Mapping
 
-Edges = Mapping[str, tuple[float, ...]]
+from probes.names import vllm
 
-TTFT = (
-    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560,
-)  # fmt: skip
-TOKEN = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80)
-REQUEST = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
+Edges = Mapping[str, tuple[float, ...]]
 
 FAMILY_OF = {
     "vllm:time_to_first_token_seconds": "time_to_first_token",
@@ -21,7 +16,11 @@ FAMILY_OF = {
     "vllm:e2e_request_latency_seconds": "request_latency",
     "vllm:request_queue_time_seconds": "request_latency",
 }
-DEFAULT_EDGES: Edges = {"time_to_first_token": TTFT, "inter_token_latency": TOKEN, "request_latency": REQUEST}
+DEFAULT_EDGES: Edges = {
+    "time_to_first_token": vllm.DEFAULT_EDGES["ttft_seconds"],
+    "inter_token_latency": vllm.DEFAULT_EDGES["itl_seconds"],
+    "request_latency": vllm.DEFAULT_EDGES["e2e_seconds"],
+}
 
 
 def neighbours(edges: tuple[float, ...], threshold_seconds: float) -> tuple[float | None, float | None]:
