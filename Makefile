@@ -14,7 +14,7 @@ ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SLO_AGENT_VLLM_DIR ?= $(CACHE)/vllm
 
-.PHONY: help demo test test-fast test-real lint format bench image rules dashboards docs lock clean real-parts
+.PHONY: help demo test test-fast test-real lint format bench conformance image rules dashboards docs lock clean real-parts
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ format: $(VENV)/dev.stamp  ## lay the Python code out
 
 bench: $(VENV)/dev.stamp  ## what a tick, a page and a window cost
 	$(PY) -m pytest tests/benchmarks -s $(ARGS)
+
+conformance: $(VENV)/dev.stamp  ## detection and reset of every burn pair: expected, and ours
+	$(PY) tests/agent/slo/conformance.py
 
 image:  ## the container image: with docker, or with buildah where no registry is reachable
 	bash deploy/build-image.sh

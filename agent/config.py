@@ -107,7 +107,8 @@ class BurnPolicy(Section):
     """When a burning budget alerts."""
 
     windows: list[BurnWindow] = Field(
-        default_factory=list, description="Own pairs; empty: the standard ones (rules/burn_windows.yaml)."
+        default_factory=list,
+        description="Own pairs; empty: the standard ones, derived anew for loose objectives (docs/slo.md).",
     )
     min_bad_events: int = Field(3, ge=1, description="A pair needs at least so many bad events in its long window.")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agent.auth import Auth
-from agent.burn_windows import standard_pairs
+from agent.burn_windows import pairs_for
 from agent.config import Config, Slo, Target
 from agent.model import BurnPair
 from agent.model import Slo as Promise
@@ -98,7 +98,7 @@ def _promise(config: Config, slo: Slo) -> Promise:
 def _pairs(config: Config, slo: Slo) -> tuple[BurnPair, ...]:
     own = config.burn.windows
     if not own:
-        return standard_pairs(slo.period_seconds)
+        return pairs_for(slo.objective_ratio, slo.period_seconds)
     return tuple(BurnPair(w.severity, w.tier, w.short_seconds, w.long_seconds, w.factor) for w in own)
 
 

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 from agent.alerts.slo_alerts import good_words, window_word
+from agent.burn_windows import standard_pairs
 from agent.commands.common import add_config, add_examples, count_of, percent
 from agent.config import Config
 from agent.config_file import load_config
@@ -76,6 +77,7 @@ def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
     promise = f"{percent(slo.objective_ratio)} of what {slo.service} does is good over {period}"
     yield f"\nSLO {slo.name}: {promise} ({slo.source})"
     yield f"  good means: {good_words(slo)}"
+    yield from _pair_lines(slo)
     apart = interval if slo.source == "canary" else None
     twice = min(1.0, 2 * slo.budget_ratio)
     yield f"  {'full outage':<22} {_when(slo, 1.0, apart)}"
@@ -94,6 +96,21 @@ def _meaning_lines(config: Config) -> Iterator[str]:
     yield f"Each time may be up to {later:g} s longer: one reading and one evaluation."
     yield f"An engine that is gone has no requests to count: EngineUnreachable pages {down:g} s"
     yield "after its last page (scrape.down_after_seconds), and an SLO with source: canary counts its canaries as bad."
+
+
+def _pair_lines(slo: Slo) -> Iterator[str]:
+    """Which windows decide, and which of them are not the standard ones."""
+    standard = standard_pairs(slo.period_seconds)
+    for pair in slo.pairs:
+        usual = next((p for p in standard if (p.severity, p.tier) == (pair.severity, pair.tier)), None)
+        windows = f"{window_word(pair.long_seconds)} and {window_word(pair.short_seconds)} above {pair.factor:g} times"
+        instead = ""
+        if usual is not None and usual != pair:
+            needs = min(1.0, usual.factor * slo.budget_ratio)
+            instead = (
+                f"; the standard {window_word(usual.long_seconds)} above {usual.factor:g} needs {needs:.0%} bad events"
+            )
+        yield f"  {pair.severity + '/' + pair.tier:<22} {windows}{instead}"
 
 
 def _when(slo: Slo, bad_ratio: float, event_interval_seconds: float | None) -> str:

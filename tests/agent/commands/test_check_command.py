@@ -118,3 +118,16 @@ def test_a_service_that_looks_like_a_slip_is_a_warning(
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning") and "ervice" in line]
     assert len(told) == (1 if warning else 0), told
     assert not warning or warning in told[0]
+
+
+def test_a_derived_pair_is_told_beside_the_standard_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At 95 % the standard page pair needs 14.4 * 5 % = 72 % bad events; the derived one 40 %."""
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "targets: [{name: a, url: 'http://127.0.0.1:9'}]\n"
+        "slos: [{name: s, sli: ttft, objective_ratio: 0.95, threshold_seconds: 2.5}]\n"
+    )
+    assert main(["check", "-c", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "page/fast              108m and 9m above 8 times; the standard 1h above 14.4 needs 72% bad events" in out
+    assert "page/slow              6h and 30m above 6 times\n" in out
