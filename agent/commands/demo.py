@@ -105,7 +105,9 @@ def _welcome(listen: str, engine: str, speed: float) -> None:
     _say(f"  an engine   {engine}/metrics    try: slo-agent probe {engine}")
     _say(f"  config      {FILE}")
     _say("The story: healthy; after 8 minutes too much load, a burning SLO, a page, advice, recovery.")
-    _say(f"It takes about {STORY_MINUTES / speed:.1f} minutes here ({STORY_MINUTES:.0f} of the story's).")
+    seconds = 60 * STORY_MINUTES / speed
+    length = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+    _say(f"It takes about {length} here, {STORY_MINUTES:.0f} minutes of its own.")
     _say("In brackets the story's minute, and the time that the page shows for it. Ctrl-C stops everything.\n")
 
 

@@ -4,14 +4,20 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from agent.advice.scale_out import QUEUE_SHARE, WINDOW_SECONDS
+from agent.cli import COMMANDS, main
 from agent.model import Figure, Recommendation
 from agent.outputs.jsonable import figure_json, recommendation_json
+from agent.web.paths import PATHS
 from probes.nvml import SIGNALS
 from probes.recording import PAGE_SOURCES, Entry, EntryReader
 from probes.sample import Reading
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def example(name: str) -> dict[str, object]:
@@ -55,3 +61,25 @@ def test_the_recommendation_document_has_the_rules_own_numbers() -> None:
     text = (DOCS / "recommendations.md").read_text(encoding="utf-8")
     assert f"the last {WINDOW_SECONDS / 60:.0f} minutes" in text
     assert f"at least {QUEUE_SHARE:.0%}".replace("%", " %") in text
+
+
+def test_the_config_of_the_readme_is_good_and_warns_of_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A newcomer's first `check` should be about what they changed."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "agent.yaml").write_text(text)
+    assert main(["check", "-c", str(tmp_path / "agent.yaml")]) == 0
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_the_readme_links_files_that_are_there_and_every_document() -> None:
+    links = set(re.findall(r"\]\(([^)#]+)", README))
+    assert sorted(link for link in links if not (ROOT / link).exists()) == []
+    assert {f"docs/{path.name}" for path in DOCS.glob("*.md")} - links == set()
+
+
+def test_the_readme_has_every_command_and_every_address_of_the_api() -> None:
+    assert [command.name for command in COMMANDS if f"| `slo-agent {command.name}" not in README] == []
+    (listed,) = re.findall(r"`/api/v1/{(.*?)}`", README)
+    assert {f"/api/v1/{part}" for part in listed.split(",")} == {p for p in PATHS if p.startswith("/api/v1/")}
