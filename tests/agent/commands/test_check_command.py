@@ -102,6 +102,12 @@ def slos(*services: str) -> str:
         (("chat", "chat", "code", "code"), None, None),
         (("chat",), "chat", None),
         (("chat", "code"), None, None),
+        (("chat-eu", "chat-us"), None, None),
+        (("chat-1", "chat-2"), None, None),
+        (("chat", "chat-batch"), None, None),
+        (("chatbot", "chat-bot"), None, 'the services "chatbot" and "chat-bot" differ by little'),
+        (("Chat", "chat"), None, 'the services "Chat" and "chat" differ by little'),
+        (("chat-summary", "chat-sumary"), None, 'the services "chat-summary" and "chat-sumary" differ by little'),
     ],
 )
 def test_a_service_that_looks_like_a_slip_is_a_warning(
