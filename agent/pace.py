@@ -27,6 +27,11 @@ def default_speed(machine: float) -> float:
     return max(SLOWEST, min(USUAL, float(math.floor(SHARE * machine))))
 
 
+def outruns(speed: float, machine: float) -> bool:
+    """Whether so fast a story leaves such a machine too little time for anything else."""
+    return speed > max(SLOWEST, SHARE * machine)
+
+
 @dataclass(slots=True)
 class Lateness:
     """Watches how late the simulator and the agent are, in the story's seconds, and says so when it harms."""

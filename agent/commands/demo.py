@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.commands.common import add_log_level, log_to_stderr, stop_event
 from agent.demo import ENGINE_PORTS, FILE, Stage, free_port, simulator
 from agent.errors import AddressTakenError, UsageError
-from agent.pace import FASTEST, SLOWEST, USUAL, default_speed, machine_speed
+from agent.pace import FASTEST, SLOWEST, USUAL, default_speed, machine_speed, outruns
 from agent.service import Extras, serving
 from agent.story import Story
 from probes.clock import ScaledClock
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _play(options: argparse.Namespace, folder: Path, recorder: RecordingWriter | None) -> None:
-    speed = options.speed or _speed_of_this_machine()
+    speed = _speed(options.speed)
     engine_port = options.engine_port or free_port(ENGINE_PORTS)
     stage = Stage(folder, engine_port, speed, ScaledClock(speed, time.time()))
     config = stage.config(options.listen, options.alertmanager)
@@ -87,15 +87,16 @@ async def _play(options: argparse.Namespace, folder: Path, recorder: RecordingWr
     _say("stopped.")
 
 
-def _speed_of_this_machine() -> float:
+def _speed(asked: float | None) -> float:
+    """The speed asked for, or the one that suits this machine; says so where the two, or the usual one, differ."""
     machine = machine_speed()
-    speed = default_speed(machine)
-    if speed < USUAL:
-        _say(
-            f"This machine is slow or busy: it simulates {machine:.0f} s of the overload in 1 s. The story runs "
-            f"{speed:g}x instead of {USUAL:g}x (--speed says otherwise)."
-        )
-    return speed
+    suits = default_speed(machine)
+    measured = f"This machine is slow or busy: it simulates {machine:.0f} s of the overload in 1 s."
+    if asked is None and suits < USUAL:
+        _say(f"{measured} The story runs {suits:g}x instead of {USUAL:g}x (--speed says otherwise).")
+    if asked is not None and outruns(asked, machine):
+        _say(f"WARNING: {measured} {asked:g}x may outrun it: figures may be late; try --speed {suits:g}.")
+    return asked or suits
 
 
 def _welcome(listen: str, engine: str, speed: float) -> None:

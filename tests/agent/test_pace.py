@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.pace import Lateness, default_speed, machine_speed
+from agent.pace import Lateness, default_speed, machine_speed, outruns
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,12 @@ from agent.pace import Lateness, default_speed, machine_speed
 def test_a_slow_machine_plays_slower(machine: float, speed: float) -> None:
     """A fifth of what it could simulate alone, at most 20, in whole numbers, and never slower than life."""
     assert default_speed(machine) == speed
+
+
+@pytest.mark.parametrize(("speed", "machine"), [(100.0, 500.0), (20.0, 100.0), (1.0, 1.0)])
+def test_a_speed_that_leaves_the_machine_its_time_does_not_outrun_it(speed: float, machine: float) -> None:
+    assert not outruns(speed, machine)
+    assert outruns(speed + 1, machine)
 
 
 def test_this_machine_has_a_speed() -> None:
