@@ -1,7 +1,7 @@
 // Recommendations: the change, how sure it is, what it stands on, what else could be done, and the way back.
 
 import { el } from "./dom.js";
-import { isKnown, named, number, percent, seconds, soft, when, words } from "./format.js";
+import { isKnown, named, number, percent, seconds, soft, when, whenAndClock, words } from "./format.js";
 import { term } from "./terms.js";
 
 const MOST_PAST = 20;
@@ -10,6 +10,14 @@ const VERDICTS = {
   missed: "it was applied, and the budget still burns",
   not_applied: "it was not applied",
   superseded: "newer advice took its place",
+};
+
+const LIMITS = {
+  queue: "waiting: more requests arrive than are served",
+  ttft: "time to first token",
+  itl: "gaps between tokens",
+  kv: "memory of the KV cache",
+  seqs: "sequences that may run at once",
 };
 
 /** Newest first; the latest few open, older ones folded. */
@@ -35,14 +43,14 @@ function card(advice, now) {
   return el(
     "article.card.advice",
     { "data-key": advice.id },
-    el("header", {}, el("h3", {}, advice.summary || words(advice.reason_code)), el("span.nowrap.muted", {}, when(advice.at, now)), el("span.pill.accent", {}, advice.action)),
+    el("header", {}, el("h3", {}, advice.summary || words(advice.reason_code)), el("span.muted", {}, whenAndClock(advice.at, now)), el("span.pill.accent", {}, advice.action)),
     el(
       "dl.keys",
       {},
       pair("Change", change(advice)),
-      pair(term("confidence", "Confidence"), percent(advice.confidence)),
+      pair(term("confidence", "Confidence"), confidence(advice.confidence)),
       pair("Keeps the SLO", named("meets_slo", advice.meets_slo)),
-      pair("Bound by", advice.binding || "unknown"),
+      pair(term("limit", "Limited by"), LIMITS[advice.binding] ?? (advice.binding || "unknown")),
       pair("Reason", words(advice.reason_code)),
       pair("Verdict", advice.verdict === null ? ["due ", when(advice.verify_at, now)] : (VERDICTS[advice.verdict] ?? advice.verdict)),
     ),
@@ -59,6 +67,9 @@ function card(advice, now) {
     el("p.fine", {}, target),
   );
 }
+
+/** A word first: 54 % of what, nobody can say at three in the morning. */
+const confidence = (ratio) => (isKnown(ratio) ? `${ratio >= 0.8 ? "high" : ratio >= 0.5 ? "fair" : "low"} (${percent(ratio)})` : "unknown");
 
 const change = (advice) => [
   el("strong", {}, `${number(advice.current)} → ${number(advice.proposed)}`),
@@ -84,12 +95,12 @@ function keyList({ summary, ...values }) {
 }
 
 function table(head, rows) {
-  const align = (column, cell) => (column > 0 ? el("td.num", {}, soft(cell)) : el("td", {}, soft(cell)));
+  const align = (column, cell) => el(column > 0 ? "td.num" : "td", { "data-label": head[column] }, el("span", {}, soft(cell)));
   return el(
     "div.scroll",
     { tabindex: "0", role: "group", "aria-label": "table" },
     el(
-      "table",
+      head.length ? "table.stacks" : "table",
       {},
       head.length > 0 && el("thead", {}, el("tr", {}, head.map((cell, column) => el(column ? "th.num" : "th", { scope: "col" }, cell)))),
       el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, column) => align(column, isKnown(cell) ? cell : "unknown"))))),

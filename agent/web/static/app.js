@@ -5,7 +5,8 @@ import { alertList } from "./alerts.js";
 import { canaryParts } from "./canaries.js";
 import { sign } from "./charts.js";
 import { el, show } from "./dom.js";
-import { seconds } from "./format.js";
+import { clock, seconds } from "./format.js";
+import { learn } from "./outcomes.js";
 import { signalBlocks } from "./signals.js";
 import { sloCards } from "./slos.js";
 import { sparkTiles } from "./sparks.js";
@@ -22,6 +23,7 @@ const chosenWindow = () => document.querySelector("input[name=window]:checked").
 let answeredAt = null;
 const startedAt = Date.now();
 let round = 0;
+let hasWords = false;
 
 async function ask(path) {
   const response = await fetch(`api/v1/${path}`, { signal: AbortSignal.timeout(TIMEOUT_MS), cache: "no-store" });
@@ -33,15 +35,19 @@ async function refresh() {
   const mine = ++round;
   const paths = ["status", "slos", "alerts", "recommendations", "targets", "probes", "history", `signals?window_seconds=${chosenWindow()}`];
   try {
+    if (!hasWords) {
+      learn((await ask("outcomes")).outcomes);
+      hasWords = true;
+    }
     const [status, slos, alerts, advice, targets, probes, past, signals] = await Promise.all(paths.map(ask));
     if (mine !== round) return; // a later question was asked meanwhile, such as another window
     answeredAt = Date.now();
     showStatus(status);
     show(at("slos"), sloCards(slos.slos, status.now));
-    show(at("alerts"), alertList(alerts.alerts, status.now));
+    show(at("alerts"), alertList(alerts.alerts, slos.slos, status.now));
     show(at("advice"), adviceList(advice.recommendations, status.now));
     show(at("signals"), signalBlocks(signals, targets.targets, status.now));
-    show(at("canaries"), canaryParts(probes.probes, status.now));
+    show(at("canaries"), canaryParts(probes.probes, probes.complete_from, status.now));
     show(at("sparks"), sparkTiles(past));
     document.body.dataset.ready = "yes";
   } catch (error) {
@@ -54,6 +60,7 @@ function showStatus(status) {
   const { level, text, details } = status.verdict;
   at("verdict").className = `verdict ${level}`;
   show(at("verdict"), sign(level), el("div", {}, el("h1", {}, text), details.length > 0 && el("ul", {}, details.map((line) => el("li", {}, line)))));
+  show(at("clock"), clock(status.now, status.now));
   at("version").textContent = status.version;
   at("note").textContent = status.note ?? "";
   at("note").hidden = !status.note;

@@ -2,30 +2,34 @@
 
 import { strip } from "./charts.js";
 import { el } from "./dom.js";
-import { UNKNOWN, isKnown, latency, number, seconds, soft, when } from "./format.js";
+import { UNKNOWN, isKnown, latency, clock, number, seconds, soft, when } from "./format.js";
+import { meaning, spoken } from "./outcomes.js";
 import { term } from "./terms.js";
 
 const LATEST = 6;
 const FAILURES = 10;
 
-/** `probes` newest first. */
-export function canaryParts(probes, now) {
+/** `probes` newest first; of those before `completeFrom` some were dropped (null: none), so no strip can show them. */
+export function canaryParts(probes, completeFrom, now) {
   if (!probes.length) return [el("p.empty", {}, "No canary has run yet.")];
   const failures = probes.filter(failed).slice(0, FAILURES);
   return [
-    el("div.card", { "data-key": "strips" }, strips(probes, now), el("h3", {}, "Latest"), table(probes.slice(0, LATEST), now)),
+    el("div.card", { "data-key": "strips" }, strips(probes.filter((probe) => probe.at >= (completeFrom ?? 0)), now), reach(completeFrom, now), el("h3", {}, "Latest"), table(probes.slice(0, LATEST), now)),
     failures.length > 0 &&
       el("div.card", { "data-key": "failures" }, el("h3", {}, "Failures, kept longer"), table(failures, now)),
     el("p.fine", {}, notRun(probes)),
   ];
 }
 
+const reach = (completeFrom, now) =>
+  isKnown(completeFrom) && el("p.fine.reach", {}, "Older results were dropped from the log, which is complete from ", clock(completeFrom, now), " on.");
+
 const wasNotRun = (probe) => /^(missed|skipped_|cancelled)/.test(probe.outcome);
 const failed = (probe) => probe.outcome !== "ok" && !wasNotRun(probe);
 
 function notRun(probes) {
   const idle = probes.filter(wasNotRun);
-  const reasons = [...new Set(idle.map((probe) => [probe.outcome, probe.detail].filter(Boolean).join(": ")))];
+  const reasons = [...new Set(idle.map((probe) => probe.detail || meaning(probe.outcome)))];
   return idle.length ? `${idle.length} of the last ${probes.length} were not run (${reasons.slice(0, 3).join("; ")}).` : "";
 }
 
@@ -33,7 +37,7 @@ function strips(probes, now) {
   const from = Math.min(...probes.map((probe) => probe.at));
   const top = Math.max(...probes.map((probe) => probe.ttft_seconds ?? 0), 0.001);
   const targets = [...new Set(probes.map((probe) => probe.target))].sort();
-  const title = (probe) => `${probe.outcome}, TTFT ${seconds(probe.ttft_seconds)}, ${seconds(Math.round(now - probe.at))} ago`;
+  const title = (probe) => `${meaning(probe.outcome)}, TTFT ${seconds(probe.ttft_seconds)}, ${seconds(Math.round(now - probe.at))} ago, ${clock(probe.at, now).textContent}`;
   return [
     targets.map((name) => {
       const own = probes.filter((probe) => probe.target === name);
@@ -72,12 +76,12 @@ function table(probes, now) {
 function row(probe, now) {
   const ok = probe.outcome === "ok";
   const unsure = isKnown(probe.timing_error_seconds) ? { title: `exact to ${seconds(probe.timing_error_seconds)}` } : {};
-  const outcome = ok ? "ok" : [el(failed(probe) ? "strong.bad-text" : "span.muted", {}, probe.outcome), probe.detail ? el("span.bounds", {}, probe.detail) : ""];
+  const outcome = ok ? "ok" : [el(failed(probe) ? "strong.bad-text" : "span.muted", {}, spoken(probe.outcome)), probe.detail ? el("span.bounds", {}, probe.detail) : ""];
   const tokens = [probe.output_tokens, probe.cached_tokens].map((count) => (isKnown(count) ? number(count) : UNKNOWN));
   return el(
     "tr",
     { "data-key": `${probe.target} ${probe.kind} ${probe.planned_at}` },
-    el("td.nowrap", {}, when(probe.at, now)),
+    el("td.nowrap", {}, when(probe.at, now), el("span.bounds", {}, clock(probe.at, now))),
     el("td", {}, probe.target),
     el("td", {}, outcome),
     [probe.ttft_seconds, probe.tpot_seconds, probe.e2e_seconds].map((value) => el("td.num", unsure, soft(latency(value)))),

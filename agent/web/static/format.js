@@ -43,7 +43,8 @@ function two(value, big, bigName, small, smallName) {
   return unit(Math.floor(value / big), bigName) + (rest ? ` ${unit(rest, smallName)}` : "");
 }
 
-export const percent = (ratio) => (isKnown(ratio) ? unit(Number((ratio * 100).toPrecision(4)), "%") : UNKNOWN);
+export const percent = (ratio) => (!isKnown(ratio) ? UNKNOWN : ratio > 0 && ratio < LEAST ? `under ${unit(LEAST * 100, "%")}` : unit(Number((ratio * 100).toPrecision(4)), "%"));
+const LEAST = 0.0001; // a smaller share would round to nothing, which it is not
 export const times = (rate) => (isKnown(rate) ? `${rate === 0 ? 0 : rate.toFixed(rate < 1 ? 2 : 1)}x` : UNKNOWN);
 export const perSecond = (value) => (isKnown(value) ? unit(value, "/s") : UNKNOWN);
 export const dollarsPerHour = (value) => (isKnown(value) ? `$${value.toFixed(2)}${NARROW}/h` : UNKNOWN);
@@ -77,23 +78,39 @@ export function words(name) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** A figure as {text, bounds}: bounds only where they say more than the value. */
+/** A figure as {text, note}: `text` is what is proved; a value only interpolated between far bounds is the softer note. */
 export function figure(known, show, edge = show) {
-  if (!known || (!isKnown(known.value) && !isKnown(known.low) && !isKnown(known.high))) return { text: UNKNOWN, bounds: "" };
+  if (!known || (!isKnown(known.value) && !isKnown(known.low) && !isKnown(known.high))) return { text: UNKNOWN, note: "" };
   const { value, low, high } = known;
-  const exact = isKnown(value) && low === value && high === value;
-  const bounds = exact ? "" : isKnown(high) ? `${isKnown(low) ? edge(low) : "0"} to ${edge(high)}` : "no upper bound";
-  if (isKnown(value)) return { text: show(value), bounds };
-  if (!isKnown(high)) return { text: `over ${edge(low)}`, bounds };
-  return { text: `${isKnown(low) ? edge(low) : "0"} to ${edge(high)}`, bounds: "" };
+  if (!isKnown(high)) return { text: isKnown(low) ? `over ${edge(low)}` : show(value), note: "no upper bound" };
+  if (low === high) return { text: show(high), note: "" };
+  if (!low) return { text: `below ${edge(high)}`, note: "" }; // in the lowest bucket a value would be a guess
+  const between = `${edge(low)} to ${edge(high)}`;
+  if (!isKnown(value)) return { text: between, note: "" };
+  return high - low <= NARROW_RATIO * value ? { text: show(value), note: between } : { text: between, note: `about ${show(value)}` };
 }
+
+const NARROW_RATIO = 0.05; // bounds that near say nothing that the value does not
 
 /** A time stamp as "2 min ago" or "in 10 min", with the date on hover. */
 export function when(at, now) {
-  if (!isKnown(at)) return UNKNOWN;
-  const date = new Date(at * 1000);
   const age = now - at;
-  const text = age >= 0 ? `${seconds(Math.round(age))} ago` : `in ${seconds(Math.round(-age))}`;
+  return isKnown(at) ? time(at, age >= 0 ? `${seconds(Math.round(age))} ago` : `in ${seconds(Math.round(-age))}`) : UNKNOWN;
+}
+
+/** The time of day of a stamp; with its date where that is another one. */
+export function clock(at, now) {
+  const date = new Date(at * 1000);
+  const isToday = date.toDateString() === new Date(now * 1000).toDateString();
+  const day = isToday ? {} : { month: "short", day: "numeric" };
+  return time(at, date.toLocaleString("en-US", { ...day, hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }));
+}
+
+/** "2 min ago, 13:02:05": for what is looked up in other logs. */
+export const whenAndClock = (at, now) => (isKnown(at) ? [when(at, now), el("span.fine.nowrap", {}, ", ", clock(at, now))] : UNKNOWN);
+
+function time(at, text) {
+  const date = new Date(at * 1000);
   return el("time", { datetime: date.toISOString(), title: date.toLocaleString() }, text);
 }
 

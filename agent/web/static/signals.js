@@ -2,6 +2,7 @@
 
 import { el } from "./dom.js";
 import { UNKNOWN, figure, isKnown, latency, number, percent, perSecond, seconds, soft, when } from "./format.js";
+import { spoken } from "./outcomes.js";
 import { term } from "./terms.js";
 
 const LATENCIES = [
@@ -28,10 +29,15 @@ export function signalBlocks(signals, targets, now) {
     return block(name, target, known.get(name)?.signals, now, !fold || target?.health !== "up");
   });
   if (!names.length) return [el("p.empty", {}, "No targets are watched. Add targets to the config, then reload.")];
-  return names.length > 1 ? [block("All targets", null, signals.total.signals, now, true), blocks] : blocks;
+  const gone = targets.filter(isGone).map((target) => target.name);
+  return names.length > 1 ? [block("All targets", null, signals.total.signals, now, true, gone), blocks] : blocks;
 }
 
-function block(name, target, signals, now, isOpen) {
+/** Its readings are old: what they said may no longer be so. */
+const isGone = (target) => !["up", "stuck"].includes(target.health);
+
+function block(name, target, signals, now, isOpen, missing = []) {
+  const isPast = target !== null && target !== undefined && isGone(target) && signals?.seconds > 0;
   return el(
     "details.card.target",
     { "data-key": target === null ? "total" : `target ${name}`, open: isOpen },
@@ -41,32 +47,55 @@ function block(name, target, signals, now, isOpen) {
       el("h3", {}, name),
       target && el(`span.pill.${HEALTH[target.health] ?? "unknown"}`, {}, target.health === "unknown" ? "never seen" : target.health),
       target && el("span.fine", {}, [target.model, target.role, target.source].filter(Boolean).join(", ")),
-      signals?.seconds > 0 && el("span.glance", {}, glance(signals)),
+      signals?.seconds > 0 && el("span.glance", {}, isPast ? "before it went: " : "", glance(signals, isPast)),
     ),
     target && el("p.fine", {}, seen(target, now)),
     target && Object.keys(target.labels).length > 0 && el("p", {}, Object.entries(target.labels).map(([k, v]) => el("span.chip", {}, `${k} ${v}`))),
-    signals ? figures(signals) : el("p.empty", {}, NOTHING),
+    isPast && el("p.as-of", {}, "These figures are from before it went, ", when(target.last_seen, now), ". How it stands now is not known."),
+    signals?.seconds > 0 && missing.length > 0 && el("p.as-of", {}, absent(missing)),
+    signals ? figures(signals, isPast) : el("p.empty", {}, NOTHING),
   );
 }
 
+function absent(names) {
+  const listed = names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+  return names.length > 1 ? `${listed} no longer answer: their part is from before.` : `${listed} no longer answers: its part is from before.`;
+}
+
 /** What a folded target still tells. */
-function glance(signals) {
+function glance(signals, isPast) {
   const wait = figure(signals.ttft_seconds?.p99, latency, seconds).text;
-  const queue = signals.requests_waiting ? number(signals.requests_waiting.last) : UNKNOWN;
+  const queue = isPast ? UNKNOWN : signals.requests_waiting ? number(signals.requests_waiting.last) : UNKNOWN;
   return `TTFT p99 ${wait}, ${perSecond(signals.request_rate_per_second)}, ${queue} waiting`;
 }
 
 function seen(target, now) {
   const last = isKnown(target.last_seen) ? ["Last seen ", when(target.last_seen, now)] : ["Never seen"];
-  return [last, `, last answer: ${target.last_outcome}`, target.detail ? ` (${target.detail})` : ""];
+  return [last, ", last answer: ", spoken(target.last_outcome), target.detail ? ` (${target.detail})` : ""];
 }
 
-const figures = (signals) => (signals.seconds > 0 ? readings(signals) : el("p.empty", {}, NOTHING));
+const figures = (signals, isPast) => (signals.seconds > 0 ? readings(signals, isPast) : el("p.empty", {}, NOTHING));
 
-const readings = (signals) => [
-  el("div.columns.wide", {}, latencies(signals), el("dl.keys", {}, rows(signals).map(([title, text, note]) => row(title, text, note)))),
+const readings = (signals, isPast) => [
+  el(
+    isPast ? "div.columns.wide.past" : "div.columns.wide",
+    {},
+    latencies(signals),
+    el("div", {}, el("dl.keys", {}, rows(signals, isPast).map(([title, text, note]) => row(title, text, note))), unavailable(signals)),
+  ),
   el("p.fine", {}, `Readings cover ${seconds(signals.seconds)}.`),
 ];
+
+/** What cannot be known here, once and with its reason, instead of a block of "unknown". */
+function unavailable(s) {
+  const gpu = [["GPU busy", s.gpu_utilization_ratio], ["power", s.power_watts]].filter(([, value]) => !isKnown(value)).map(([name]) => name).join(", ");
+  const reasons = [
+    gpu && `${gpu.charAt(0).toUpperCase()}${gpu.slice(1)}: no GPU readings`,
+    !isKnown(s.external_cache_hit_ratio) && "External hits: no KV connector seen",
+    !isKnown(s.tokens_per_dollar) && `Tokens per dollar: no GPU price in the config${s.generation_tokens > 0 ? "" : ", or no tokens"}`,
+  ].filter(Boolean);
+  return reasons.length > 0 && el("p.fine.unavailable", {}, `Not known here. ${reasons.join(". ")}.`);
+}
 
 function latencies(signals) {
   const others = ["span", "canary"].flatMap((from) =>
@@ -87,19 +116,20 @@ function latencies(signals) {
 function latencyRow(key, name, measured) {
   const title = [term(name, name === "queue" ? "Queue" : name), /^(span|canary)_/.test(key) ? el("span.fine", {}, key.startsWith("span") ? " exact" : " canary") : ""];
   const cells = QUANTILES.map((quantile) => {
-    const { text, bounds } = figure(measured?.[quantile], latency, seconds);
-    return el("td.num", {}, el("span.value", {}, soft(text)), bounds && el("span.bounds", {}, bounds));
+    const { text, note } = figure(measured?.[quantile], latency, seconds);
+    return el("td.num", {}, el("span.value", {}, soft(text)), note && el("span.bounds", {}, note));
   });
   return el("tr", {}, el("th", { scope: "row" }, title), cells);
 }
 
-function rows(s) {
-  const level = (known, show) => (known ? [show(known.last), `mean ${show(known.mean)}, max ${show(known.max)}`] : [UNKNOWN, ""]);
-  const bounded = (known, show) => [figure(known, show).text, figure(known, show).bounds];
+function rows(s, isPast) {
+  const level = (known, show) => (known ? [isPast ? UNKNOWN : show(known.last), isPast ? `last ${show(known.last)}` : `mean ${show(known.mean)}, max ${show(known.max)}`] : [UNKNOWN, ""]);
+  const bounded = (known, show) => [figure(known, show).text, figure(known, show).note];
+  const where = (known, row) => (isKnown(known) ? [row] : []);
   const tiers = Object.entries(s.cache_hit_ratio_by_tier).map(([tier, ratio]) => `${tier} ${percent(ratio)}`);
   const failed = isKnown(s.canaries) ? `${number(s.canaries_failed)} of ${number(s.canaries)} failed` : UNKNOWN;
   return [
-    ["Requests", perSecond(s.request_rate_per_second), isKnown(s.requests_finished) ? `${number(s.requests_finished)} finished` : ""],
+    [term("served", "Served"), perSecond(s.request_rate_per_second), isKnown(s.requests_finished) ? `${number(s.requests_finished)} finished` : ""],
     ["Failed", percent(s.failed_ratio), ""],
     ["Running", ...level(s.requests_running, number)],
     ["Waiting", ...level(s.requests_waiting, number)],
@@ -112,12 +142,12 @@ function rows(s) {
     ["Output tokens", perSecond(s.generation_tokens_per_second), ""],
     [term("KV cache", "KV cache used"), ...level(s.kv_usage_ratio, percent)],
     [term("prefix hits", "Prefix hits"), percent(s.prefix_cache_hit_ratio), ""],
-    [term("prefix hits", "External hits"), percent(s.external_cache_hit_ratio), tiers.join(", ")],
+    ...where(s.external_cache_hit_ratio ?? tiers[0], [term("prefix hits", "External hits"), percent(s.external_cache_hit_ratio), tiers.join(", ")]),
     [term("preemptions", "Preemptions"), number(s.preemptions), ""],
     [term("canary", "Canaries"), failed, isKnown(s.probe_share_ratio) ? `${percent(s.probe_share_ratio)} of the load` : ""],
-    ["GPU busy", percent(s.gpu_utilization_ratio), ""],
-    ["Power", isKnown(s.power_watts) ? `${number(s.power_watts)}\u202fW` : UNKNOWN, isKnown(s.tokens_per_joule) ? `${number(s.tokens_per_joule)} tokens/J` : ""],
-    ["Tokens per dollar", number(s.tokens_per_dollar), ""],
+    ...where(s.gpu_utilization_ratio, ["GPU busy", percent(s.gpu_utilization_ratio), ""]),
+    ...where(s.power_watts, ["Power", `${number(s.power_watts)}\u202fW`, isKnown(s.tokens_per_joule) ? `${number(s.tokens_per_joule)} tokens/J` : ""]),
+    ...where(s.tokens_per_dollar, ["Tokens per dollar", number(s.tokens_per_dollar), ""]),
   ];
 }
 

@@ -2,7 +2,8 @@
 
 import { budgetBar, burnGauge } from "./charts.js";
 import { el } from "./dom.js";
-import { UNKNOWN, isKnown, number, percent, seconds, soft, times, when } from "./format.js";
+import { UNKNOWN, isKnown, number, percent, seconds, soft, times, when, whenAndClock } from "./format.js";
+import { fastest, recovery } from "./recovery.js";
 import { term } from "./terms.js";
 
 const STATES = {
@@ -41,16 +42,20 @@ export function sloCards(slos, now) {
 }
 
 function card(slo, now) {
+  const first = fastest(slo.burns);
+  const recovers = slo.state === "burning" && first ? recovery(slo.burns, first) : "";
+  const isPast = slo.state === "no_data";
   const isOver = slo.state === "ok" && slo.budget.remaining_ratio < 0; // null is not below 0
-  const [level, word] = isOver ? ["watch", "overspent so far"] : (STATES[slo.state] ?? ["unknown", slo.state]);
+  const [level, word] = isOver ? ["watch", "overspent so far"] : recovers ? ["watch", "recovering"] : (STATES[slo.state] ?? ["unknown", slo.state]);
   return el(
     `article.card.slo.${level}`,
     { "data-key": slo.name },
     el("header", {}, el("h3", {}, slo.name), el(`span.pill.${level}`, {}, word)),
     el("p.promise", {}, promise(slo)),
-    budget(slo, level),
-    burns(slo.burns),
-    el("p.fine", {}, source(slo), ", last event ", isKnown(slo.last_event_at) ? when(slo.last_event_at, now) : UNKNOWN),
+    recovers && el("p.recovers", {}, `Nothing burns now: ${recovers}.`),
+    isPast && isKnown(slo.last_event_at) && el("p.as-of", {}, "As of the last event, ", when(slo.last_event_at, now), ". What happened since is not known."),
+    el(isPast ? "div.past" : "div", {}, budget(slo, level), burns(slo.burns, isPast)),
+    el("p.fine", {}, source(slo), ", last event ", isKnown(slo.last_event_at) ? whenAndClock(slo.last_event_at, now) : UNKNOWN),
   );
 }
 
@@ -66,29 +71,32 @@ function source(slo) {
 }
 
 function budget(slo, level) {
-  const { remaining_ratio: remaining, coverage_ratio: coverage, counts } = slo.budget;
-  const left = !isKnown(remaining)
-    ? soft(UNKNOWN)
-    : remaining < 0
-      ? `overspent${remaining < -1 ? `: ${times(1 - remaining)} the budget` : ` by ${percent(-remaining)}`}`
-      : `${percent(remaining)} left`;
-  const tone = level === "bad" ? "bad" : isKnown(remaining) && remaining < 0.25 ? "watch" : "good";
+  const { remaining_ratio: remaining, observed_remaining_ratio: observed, coverage_ratio: coverage, counts } = slo.budget;
+  const isPartly = coverage < 0.999;
+  const tone = level === "unknown" ? "quiet" : level === "bad" ? "bad" : isKnown(remaining) && remaining < 0.25 ? "watch" : "good";
   const unsure = counts.undecided ? [", ", number(counts.undecided), " ", term("undecided"), ` (count as ${slo.undecided})`] : [];
   return el(
     "div.budget",
     {},
-    el("div.budget-line", {}, term("budget", "Error budget"), el("strong", {}, left)),
+    el("div.budget-line", {}, term("budget", "Error budget"), el("strong", {}, soft(left(remaining)))),
     budgetBar(remaining, tone),
     el(
       "p.fine",
       {},
       counts.total ? [`${number(counts.bad)} bad of ${number(counts.total)}`, unsure] : "No events in the period",
-      coverage < 0.999 ? `; ${percent(coverage)} of the period was watched, the rest counts as good` : "",
+      isPartly ? `; ${percent(coverage)} of the period was watched, the rest counts as good` : "",
     ),
+    isPartly && isKnown(observed) && el("p.fine", {}, "Of what was watched: ", el(observed < 0 ? "strong.bad-text" : "strong", {}, left(observed))),
   );
 }
 
-function burns(pairs) {
+function left(remaining) {
+  if (!isKnown(remaining)) return UNKNOWN;
+  if (remaining >= 0) return `${percent(remaining)} left`;
+  return remaining < -1 ? `overspent, ${times(1 - remaining)} the budget` : `overspent by ${percent(-remaining)}`;
+}
+
+function burns(pairs, isPast) {
   if (!pairs.some((burn) => isKnown(burn.short_rate) || isKnown(burn.long_rate))) {
     const reasons = [...new Set(pairs.map(reasonOf))].join(", ");
     return el("p.burn-unknown", {}, term("burn rate", "Burn rate"), " ", soft(UNKNOWN), ` in all windows: ${reasons}`);
@@ -100,7 +108,7 @@ function burns(pairs) {
       {},
       el("caption.unseen", {}, "Burn rate per pair of windows"),
       el("thead", {}, el("tr", {}, head.map((cell, column) => el(column === 1 ? "th.num" : "th", { scope: "col" }, cell)))),
-      el("tbody", {}, pairs.map(pairRow)),
+      el("tbody", {}, pairs.map((pair) => pairRow(pair, isPast))),
     ),
     el("details.counts", { "data-key": "counts" }, el("summary", {}, "Counts behind it"), counts(pairs)),
   ];
@@ -108,7 +116,7 @@ function burns(pairs) {
 
 const reasonOf = (burn) => REASONS[burn.reason] ?? burn.reason;
 
-function pairRow(burn) {
+function pairRow(burn, isPast) {
   const tells = burn.severity === "page" ? "pages" : "opens a ticket";
   const line = (window, rate) =>
     el("div.gauge-line", {}, el("span", {}, seconds(window)), burnGauge(rate, burn.factor), el("span.num", {}, soft(times(rate))));
@@ -117,7 +125,7 @@ function pairRow(burn) {
     {},
     el("td", {}, line(burn.short_seconds, burn.short_rate), line(burn.long_seconds, burn.long_rate)),
     el("td.num", {}, `${number(burn.factor)}x`),
-    el("td.reason", {}, burn.is_burning ? `burning, ${tells}` : reasonOf(burn)),
+    el("td.reason", {}, burn.is_burning ? `burning, ${tells}` : isPast ? "not known now" : reasonOf(burn)),
   );
 }
 

@@ -14,12 +14,14 @@ export const TERMS = {
   E2E: "End to end: from sending a request to its last token.",
   queue: "Time a request waits before the engine starts on it.",
   goodput: "Requests that kept every latency threshold. From histograms only bounds can be known; canaries are exact.",
-  bounds: "A percentile out of a histogram is only known to lie in its bucket. The small line is that bucket: the truth is inside.",
+  bounds: "A percentile out of a histogram is only known to lie in its bucket: that is the bold line, and the truth is inside. The small line is a guess within it.",
   "KV cache": "GPU memory for the attention state of running requests. Near 100 % requests are preempted or wait.",
   "prefix hits": "Share of prompt tokens whose state was already cached, so they need no computing.",
   preemptions: "Requests thrown out of the KV cache while running, to be computed again later.",
   canary: "A short request of the agent's own, measured as a user would feel it. It also tells when nobody else is asking.",
-  confidence: "How sure the advice is: more and fresher evidence gives more.",
+  confidence: "How far to trust the advice, 0 to 100 %: how much of the window was seen, on how many of the replicas, and how well the model behind it is known. Below 50 % check its evidence first.",
+  limit: "What runs out first: the advice gives more of this.",
+  served: "Requests that ended in the window. Those that wait or run are not in it: when a queue grows, more arrive than are served.",
 };
 
 /** A word with its meaning on hover and focus. */
