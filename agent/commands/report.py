@@ -3,6 +3,7 @@
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 
 from agent.commands.common import add_config, add_examples, add_json, finite, moment, print_json, short
 from agent.config import Goodput
@@ -117,9 +118,12 @@ def _when(at_seconds: float) -> str:
 
 def _print(name: str, signals: Signals) -> None:
     print(f"{name}  ({signals.seconds:.1f} s covered by readings)")
+    missing = []
     for field in signals.__dataclass_fields__:
         value = getattr(signals, field)
-        if isinstance(value, Latency):
+        if value is None:
+            missing.append(field)
+        elif isinstance(value, Latency):
             figures = ((p, getattr(value, p)) for p in ("p50", "p90", "p95", "p99"))
             mean = short(None if value.mean is None else value.mean * 1000)
             print(f"  {field:<32} ms  " + "  ".join(f"{p} {_milliseconds(f)}" for p, f in figures) + f"  mean {mean}")
@@ -134,6 +138,8 @@ def _print(name: str, signals: Signals) -> None:
                 print(f"  {f'{field}[{key}]':<32} {text}")
         elif field != "seconds":
             print(f"  {field:<32} {short(value)}")
+    if missing:
+        print(fill("unknown: " + ", ".join(missing), 110, initial_indent="  ", subsequent_indent=" " * 11))
     print()
 
 
@@ -143,7 +149,7 @@ def _milliseconds(figure: Figure | None) -> str:
     value, low, high = (None if x is None else x * 1000 for x in (figure.value, figure.low, figure.high))
     if low == high and value is not None:
         return short(value)
-    return f"{short(value)} [{short(low)}..{short(high, 'inf')}]"
+    return f"{short(value, '?')} [{short(low, '?')}..{short(high, 'inf')}]"
 
 
 def _figure(figure: Figure | None) -> str:
@@ -151,4 +157,4 @@ def _figure(figure: Figure | None) -> str:
         return "unknown"
     if figure.low == figure.high and figure.value is not None:
         return f"{short(figure.value)}  (n={figure.count:,.0f})"
-    return f"[{short(figure.low)}..{short(figure.high)}]  (n={figure.count:,.0f})"
+    return f"[{short(figure.low, '?')}..{short(figure.high, '?')}]  (n={figure.count:,.0f})"

@@ -62,6 +62,7 @@ def test_text_is_for_people(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert out.splitlines()[-1].startswith("goodput is unknown: give thresholds with --goodput ttft:2.5,tpot:0.05")
     assert "[60..100]" in next(line for line in out.splitlines() if "ttft_seconds" in line)
     assert "None" not in out
+    assert sum("unknown" in line for line in out.splitlines()) == 2, "what it lacks stands in one place; and the hint"
     assert "e+" not in out
     assert "nan" not in out
 
