@@ -18,7 +18,7 @@ SCRAPES = {
     "nvml_error": "the GPU driver gives no figures",
     "scrape_timeout": "the asker's time was over",
 }
-WORDS = {**{code: one.meaning for code, one in OUTCOMES.items()}, **SCRAPES}
+WORDS = {**{code: one.meaning for code, one in OUTCOMES.items()}, **SCRAPES, "ok": "ok"}
 STATUS = re.compile(r"status_(\d{3})")
 
 

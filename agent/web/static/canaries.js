@@ -59,13 +59,19 @@ function strips(probes, now) {
   ];
 }
 
+const FIGURES = ["TTFT", "TPOT", "E2E", "Tokens", "Cached"];
+
+/** A figure's cell; on a narrow screen it bears its own name, and is left out where it is unknown. */
+const cell = (column, text, attributes = {}) =>
+  el(text === UNKNOWN ? "td.num.void" : "td.num", { "data-label": FIGURES[column], ...attributes }, soft(text));
+
 function table(probes, now) {
   const head = ["When", "Target", "Outcome", term("TTFT"), term("TPOT"), term("E2E"), "Tokens", "Cached"];
   return el(
     "div.scroll",
     { tabindex: "0", role: "group", "aria-label": "Canary results" },
     el(
-      "table.canaries",
+      "table.canaries.stacks",
       {},
       el("thead", {}, el("tr", {}, head.map((cell, column) => el(column > 2 ? "th.num" : "th", { scope: "col" }, cell)))),
       el("tbody", {}, probes.map((probe) => row(probe, now))),
@@ -84,7 +90,7 @@ function row(probe, now) {
     el("td.nowrap", {}, when(probe.at, now), el("span.bounds", {}, clock(probe.at, now))),
     el("td", {}, probe.target),
     el("td", {}, outcome),
-    [probe.ttft_seconds, probe.tpot_seconds, probe.e2e_seconds].map((value) => el("td.num", unsure, soft(latency(value)))),
-    tokens.map((text) => el("td.num", {}, soft(text))),
+    [probe.ttft_seconds, probe.tpot_seconds, probe.e2e_seconds].map((value, column) => cell(column, latency(value), unsure)),
+    tokens.map((text, column) => cell(3 + column, text)),
   );
 }

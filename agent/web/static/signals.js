@@ -29,7 +29,7 @@ export function signalBlocks(signals, targets, now) {
     return block(name, target, known.get(name)?.signals, now, !fold || target?.health !== "up");
   });
   if (!names.length) return [el("p.empty", {}, "No targets are watched. Add targets to the config, then reload.")];
-  const gone = targets.filter(isGone).map((target) => target.name);
+  const gone = targets.filter((target) => isGone(target) && known.get(target.name)?.signals.seconds > 0).map((target) => target.name);
   return names.length > 1 ? [block("All targets", null, signals.total.signals, now, true, gone), blocks] : blocks;
 }
 
@@ -91,7 +91,7 @@ function unavailable(s) {
   const gpu = [["GPU busy", s.gpu_utilization_ratio], ["power", s.power_watts]].filter(([, value]) => !isKnown(value)).map(([name]) => name).join(", ");
   const reasons = [
     gpu && `${gpu.charAt(0).toUpperCase()}${gpu.slice(1)}: no GPU readings`,
-    !isKnown(s.external_cache_hit_ratio) && "External hits: no KV connector seen",
+    !isKnown(s.external_cache_hit_ratio) && !Object.keys(s.cache_hit_ratio_by_tier).length && "External hits: no KV connector seen",
     !isKnown(s.tokens_per_dollar) && `Tokens per dollar: no GPU price in the config${s.generation_tokens > 0 ? "" : ", or no tokens"}`,
   ].filter(Boolean);
   return reasons.length > 0 && el("p.fine.unavailable", {}, `Not known here. ${reasons.join(". ")}.`);

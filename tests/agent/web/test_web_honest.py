@@ -42,6 +42,7 @@ async def test_figures_of_a_target_that_is_down_are_from_before_it_went(serve: S
     block = await page.text("[data-key='target vllm-0']")
     assert "from before it went, 40 s ago" in block
     assert "nothing listens there" in block
+    assert "answer: ok" in await page.text("[data-key='target vllm-1']")
     assert "unknown\nlast 127" in block.replace("Waiting\n", "")  # a queue now is not known
     assert "vllm-0 no longer answers: its part is from before" in await page.text("[data-key=total]")
     await page.ask("document.querySelector(\"[data-key='target vllm-0']\").open = false")
@@ -158,11 +159,10 @@ async def test_what_this_host_cannot_tell_is_one_line_with_its_reasons(serve: Se
 
 
 @pytest.mark.parametrize("width", [320, 400, 500, 600])
-async def test_no_table_of_the_advice_is_cut(serve: Serve, page: Page, width: int) -> None:
+async def test_no_table_is_cut(serve: Serve, page: Page, width: int) -> None:
     await opened(serve, page, fake_view.burning(), width)
-    assert await page.ask(
-        "[...document.querySelectorAll('#advice .scroll')].every((s) => s.scrollWidth <= s.clientWidth)"
-    )
+    boxes = "[...document.querySelectorAll('#advice .scroll, #canaries .scroll')]"
+    assert await page.ask(f"{boxes}.every((box) => box.scrollWidth <= box.clientWidth)")
     named = "getComputedStyle(document.querySelector('#advice .spread tbody td.num'), '::before').content"
     assert await page.ask(named) == '"TTFT p95"'
 
