@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.commands.common import add_log_level, log_to_stderr, stop_event
+from agent.commands.common import add_examples, add_log_level, log_to_stderr, stop_event
 from agent.demo import ENGINE_PORTS, FILE, Stage, free_port, simulator
 from agent.errors import AddressTakenError, UsageError
 from agent.pace import FASTEST, SLOWEST, USUAL, default_speed, machine_speed, outruns
@@ -40,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exit", action="store_true", help="end when the story is over, instead of staying up")
     add_log_level(parser)
     parser.set_defaults(log_level="error")
+    add_examples(
+        parser,
+        "slo-agent demo --listen 127.0.0.1:9471 --speed 5",
+        "slo-agent demo --alertmanager http://127.0.0.1:9093",
+        "slo-agent demo --exit --record demo.jsonl.gz && slo-agent report demo.jsonl.gz",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 
 from agent.alerts.slo_alerts import window_word
-from agent.commands.common import add_config, add_json, print_json
+from agent.commands.common import add_config, add_examples, add_json, print_json
 from agent.config_file import load_config
 from agent.errors import UsageError
 from agent.outputs.jsonable import slo_json
@@ -40,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_config(parser, required=False)
     add_json(parser)
+    add_examples(
+        parser,
+        "slo-agent explain chat-ttft --agent http://127.0.0.1:9470",
+        "slo-agent explain chat-ttft --recording rec.jsonl.gz -c agent.yaml",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
