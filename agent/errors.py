@@ -35,7 +35,7 @@ class AddressTakenError(UsageError):
 
     def __init__(self, listen: str, reason: str) -> None:
         self.what = f"cannot listen on {listen}: {reason}"
-        mend = "Is another agent running? Write another port in the config, such as server: {listen: 127.0.0.1:9471}."
+        mend = "Is another agent running? Set server.listen to another port: server: {listen: 127.0.0.1:9471}."
         super().__init__(self.what, mend)
 
 

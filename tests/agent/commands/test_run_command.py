@@ -132,7 +132,7 @@ def test_a_taken_port_is_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
             assert process.wait(PATIENCE_SECONDS) == 2
     assert (tmp_path / "err").read_text().splitlines()[-1] == (
         f"slo-agent: cannot listen on 127.0.0.1:{port}: address already in use. "
-        "Is another agent running? Write another port in the config, such as server: {listen: 127.0.0.1:9471}."
+        "Is another agent running? Set server.listen to another port: server: {listen: 127.0.0.1:9471}."
     )
 
 
