@@ -83,7 +83,8 @@ def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
     yield f"  {'full outage':<22} {_when(slo, 1.0, apart)}"
     yield f"  {f'{percent(twice)} bad, 2x budget':<22} {_when(slo, twice, apart)}"
     if slo.source == "engine":
-        seen = f"bad once it is late, {slo.threshold_seconds:g} s on" if pending_for(slo) else "not seen by this SLO"
+        limit = slo.ttft_seconds if slo.threshold_seconds is None else slo.threshold_seconds
+        seen = f"bad once it is late, {limit:g} s on" if pending_for(slo) else "not seen by this SLO"
         yield f"  a request that hangs is {seen}"
     for warning in warnings(slo, interval):
         yield f"  warning: {warning}"

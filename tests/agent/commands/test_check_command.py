@@ -47,6 +47,28 @@ def test_a_full_outage_of_99_9_percent_pages_after_52_seconds(
     assert "alertmanager.urls is empty" in out
 
 
+@pytest.mark.parametrize(
+    ("sli", "hangs"),
+    [
+        ("ttft, threshold_seconds: 2", "bad once it is late, 2 s on"),
+        ("availability, threshold_seconds: 300", "bad once it is late, 300 s on"),
+        ("goodput", "bad once it is late, 2.5 s on"),
+        ("tpot, threshold_seconds: 0.05", "not seen by this SLO"),
+        ("stall, threshold_seconds: 1", None),
+    ],
+)
+def test_every_sli_says_what_becomes_of_a_request_that_hangs(
+    sli: str, hangs: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of a canary ends at its own timeout, so nothing is said of it."""
+    path = tmp_path / "c.yaml"
+    path.write_text(TARGET + f"slos: [{{name: s, sli: {sli}, objective_ratio: 0.99}}]\n")
+    assert main(["check", "-c", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert ("a request that hangs is" in out) == (hangs is not None)
+    assert hangs is None or f"  a request that hangs is {hangs}\n" in out
+
+
 def test_what_each_canary_costs_is_told_before_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1024 fresh tokens 12 times an hour: 12 * 1024 * 0.210 s / 8192 = 0.315 s of stall, 12 * 64 blocks."""
     path = tmp_path / "c.yaml"
