@@ -167,6 +167,13 @@ async def test_no_table_is_cut(serve: Serve, page: Page, width: int) -> None:
     assert await page.ask(named) == '"TTFT p95"'
 
 
+@pytest.mark.parametrize("width", [400, 1000, 1400])
+async def test_no_percentile_is_cut(serve: Serve, page: Page, width: int) -> None:
+    await opened(serve, page, fake_view.burning(), width)
+    boxes = "[...document.querySelectorAll('.scroll')]"
+    assert await page.ask(f"{boxes}.every((box) => box.scrollWidth <= box.clientWidth)")
+
+
 async def test_the_strip_begins_where_the_log_is_complete(serve: Serve, page: Page) -> None:
     """60 good results are kept, over the last 10 min; a failure of an hour ago stands alone and draws no gap."""
     view = fake_view.burning()
