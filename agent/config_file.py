@@ -14,6 +14,12 @@ from agent.config_mends import mend_for
 from agent.errors import ConfigError
 from probes.catalogue import CANARIES, CANARY_KINDS
 
+OTHER_SHAPES = {  # what pydantic says when a value is of another kind altogether, and what we say
+    "model_type": "expected a mapping. Known here: {known}.",
+    "dict_type": "expected a mapping. Known here: {known}.",
+    "list_type": "expected a list: begin each entry with a dash. {about}",
+    "string_type": "expected text, in quotes where it looks like something else. {about}",
+}
 SECRET_WORDS = ("token", "password", "secret", "authorization", "key")
 
 
@@ -111,6 +117,9 @@ def _expected(path: Sequence[int | str], item: Mapping[str, Any]) -> str:
         return f"expected one of {', '.join(choices)}.{hint}"
     if item["type"] == "value_error":  # our own validators' sentences hold the mend
         return f"{item['msg'].removeprefix('Value error, ')}."
+    if item["type"] in OTHER_SHAPES:
+        known = ", ".join(_keys_at(path)) or "names of your own"
+        return OTHER_SHAPES[item["type"]].format(known=known, about=_describe(path))
     if item["type"] == "string_pattern_mismatch":
         return f"expected {FORMS[item['ctx']['pattern']]}."
     words = item["msg"][:1].lower() + item["msg"][1:].partition(", unable to parse")[0]

@@ -30,9 +30,7 @@ def mend_for(path: Sequence[int | str], value: object) -> str | None:
         return _ratio(value)
     if name.endswith("_seconds") and isinstance(value, str):
         return _seconds(value)
-    if isinstance(value, str | int | float):
-        return _shape(path, value)
-    return None
+    return _shape(path, value)
 
 
 def _ratio(value: object) -> str | None:
@@ -54,8 +52,10 @@ def _seconds(value: str) -> str | None:
 
 
 def _shape(path: Sequence[int | str], value: object) -> str | None:
-    shape = SHAPES.get(tuple(0 if isinstance(part, int) else part for part in path))
-    if shape is None:
+    shape = SHAPES.get(tuple(0 if isinstance(part, int) else part for part in path), "")
+    wanted = "list" if ": [" in shape.partition("{")[0] else "mapping"
+    if isinstance(value, list) and len(value) == 1 and wanted == "mapping":
+        value = value[0]  # of a list of one word, that word is meant
+    if not shape or isinstance(value, list | dict) or (not isinstance(value, str) and "{value}" in shape):
         return None
-    written = shape.format(value=value)
-    return f"expected a {'list' if ': [' in written.partition('{')[0] else 'mapping'}. Write {written}."
+    return f"expected a {wanted}. Write {shape.format(value=value)}."
