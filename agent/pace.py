@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.simulator.scenarios import SCENARIOS
 
 FASTEST, USUAL, SLOWEST = 100.0, 20.0, 1.0
-SHARE = 0.2  # of what the machine could simulate alone: the agent, its canaries and a browser want the rest
+SHARE = 0.1  # of what the machine could simulate alone: the agent, its canaries and a browser want the rest
 SAMPLE_SECONDS = (470.0, 530.0)  # of the demo's story: from just before the overload until a queue stands
 LATE_SECONDS = 10.0  # of the story: a reading later than the next one is due makes figures wrong
 

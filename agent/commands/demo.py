@@ -17,7 +17,7 @@ from agent.story import Story
 from probes.clock import ScaledClock
 from probes.recording import RecordingWriter
 
-STORY_MINUTES = 25.0  # until the last alert has ended and the advice is judged
+STORY_MINUTES = 26.0  # until the last alert has ended and the advice is judged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

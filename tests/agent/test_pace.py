@@ -6,14 +6,14 @@ from agent.pace import Lateness, default_speed, machine_speed, outruns
 
 
 @pytest.mark.parametrize(
-    ("machine", "speed"), [(500.0, 20.0), (100.0, 20.0), (99.0, 19.0), (30.0, 6.0), (5.0, 1.0), (0.1, 1.0)]
+    ("machine", "speed"), [(500.0, 20.0), (200.0, 20.0), (199.0, 19.0), (60.0, 6.0), (5.0, 1.0), (0.1, 1.0)]
 )
 def test_a_slow_machine_plays_slower(machine: float, speed: float) -> None:
-    """A fifth of what it could simulate alone, at most 20, in whole numbers, and never slower than life."""
+    """A tenth of what it could simulate alone, at most 20, in whole numbers, and never slower than life."""
     assert default_speed(machine) == speed
 
 
-@pytest.mark.parametrize(("speed", "machine"), [(100.0, 500.0), (20.0, 100.0), (1.0, 1.0)])
+@pytest.mark.parametrize(("speed", "machine"), [(100.0, 1000.0), (20.0, 200.0), (1.0, 1.0)])
 def test_a_speed_that_leaves_the_machine_its_time_does_not_outrun_it(speed: float, machine: float) -> None:
     assert not outruns(speed, machine)
     assert outruns(speed + 1, machine)
