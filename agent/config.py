@@ -12,6 +12,7 @@ from agent.model import Severity, SliName, SliSource, Tier
 from probes.canary.limits import CanaryLimits
 from probes.catalogue import Canary, default_canaries
 from probes.discovery.item import Discovery
+from probes.units import Seconds
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$"
@@ -21,7 +22,6 @@ FORMS = {  # what the patterns ask for, in words
     r"^/": "a path that begins with /",
 }
 Name = Annotated[str, StringConstraints(pattern=NAME)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 DAY_SECONDS = 86_400.0

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ from probes.sample import ProbeResult, Reading
 from probes.scrape import Scraper
 
 log = logging.getLogger(__name__)
+
+PLAIN_VALUE = re.compile(r"[\w.:/@-]{1,200}", re.ASCII)
+LONGEST_VALUE = 200
 
 NEEDS_RESTART = ("node", "gpu", "alertmanager", "outputs", "state", "server")  # parts a reload leaves alone
 
@@ -284,8 +288,13 @@ def _gpu_write(reading: Reading, body: dict[str, object]) -> Callable[[Recording
 
 
 def _log_alert(is_firing: bool, labels: dict[str, str], summary: str) -> None:  # noqa: FBT001  a log line's two forms
-    fields = " ".join(f"{key}={value}" for key, value in labels.items())
+    fields = " ".join(f"{key}={_quoted(value)}" for key, value in labels.items())
     if is_firing:
         log.warning("alert firing %s summary=%r", fields, summary)
     else:
         log.warning("alert resolved %s", fields)
+
+
+def _quoted(value: str) -> str:
+    """A label's value for a log line: as it is when it is plain, else quoted and cut, so that it forges no line."""
+    return value if PLAIN_VALUE.fullmatch(value) else repr(value[:LONGEST_VALUE])

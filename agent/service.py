@@ -50,7 +50,9 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
             listeners.append(JsonlOutput(config.outputs.jsonl, delivered=metrics.delivered).write)
         agent = Agent(config, clock, metrics, Listeners(tuple(listeners), extras.recorder), extras.path)
         ViewCollector(agent.view, registry)
-        runner = await _listen(config.server, make_app(agent.view, registry, agent, note=extras.note))
+        runner = await _listen(
+            config.server, make_app(agent.view, registry, agent, note=extras.note, alertmanagers=_told(config, extras))
+        )
         stack.push_async_callback(runner.cleanup)
         receiver = await _receiving(config.spans, agent, session)
         stack.push_async_callback(receiver.stop)
@@ -68,6 +70,11 @@ async def _end_posting(posting: asyncio.Task[None], alertmanager: AlertmanagerOu
     with contextlib.suppress(asyncio.CancelledError):
         await posting
     await alertmanager.drain()
+
+
+def _told(config: Config, extras: Extras) -> list[str] | None:
+    """Who is paged, for the page's warning when nobody is; None where that is nobody's worry (a demo)."""
+    return None if extras.note else config.alertmanager.urls
 
 
 async def _receiving(spans: Spans, agent: Agent, session: aiohttp.ClientSession) -> SpanReceiver:

@@ -11,13 +11,14 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from agent.model import Alert, Evidence, Recommendation
+from agent.raw import Raw
 from agent.sli.count import PendingBook
 from agent.sli.engine import Balance
 from agent.sli.goodput import JointRequests
 from agent.sli.pending import PendingRequests
 from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
-from agent.windows import EngineKey, Raw, TargetLog, Windows
+from agent.windows import EngineKey, TargetLog, Windows
 from probes.sample import HistogramSample, PageWarning, ProbeResult, Reading
 
 KEPT_PROBES = 20  # of each target

@@ -56,7 +56,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     advised = memory.ledger.settle(scale_out(plan, targets, slos, windows, now_seconds), targets, slos, now_seconds)
     wanted = [
         *_burn_alerts(plan, memory, slos, targets, now_seconds),
-        *target_alerts(targets, plan, windows),
+        *target_alerts(targets, plan, windows, now_seconds),
         *gpu_alerts(windows, plan, now_seconds),
         *blind_alert(windows, plan, now_seconds),
         *lost_alert(memory.lost_at_seconds, plan, now_seconds),
@@ -109,7 +109,7 @@ def _has_fresh_sources(slo: Slo, ours: list[TargetStatus], windows: Windows, now
     """Whether somebody still tells what this SLO counts: a page that has it, or canaries."""
     if slo.source == "canary":
         oldest = now_seconds - (slo.pairs[0].short_seconds if slo.pairs else slo.period_seconds)
-        return any(r.at_seconds > oldest for t in ours for r in last_results(windows, t.name, 1))
+        return any(r.at_seconds > oldest for t in ours for r in last_results(windows, t.name, 1, now_seconds))
     return any(t.health in ("up", "stuck") and windows.has(t.name, counted_signal(slo)) for t in ours)
 
 

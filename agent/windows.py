@@ -2,17 +2,23 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from operator import sub
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
-from probes.sample import HistogramSample, ProbeResult, Reading
+from probes.sample import ProbeResult, Reading
 
-SignalKey = tuple[str, str]  # (signal, label)
 INCOMPLETE = ("malformed", "not_finite", "dropped_series", "page_cut")  # a page warned about so may lack a series
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
+CLOCK_STEP_SECONDS = 30.0  # a reading so much older than the last one is no late one: the clock was set back
+START_TOLERANCE_SECONDS = 1.0  # process start times of one process differ by rounding
+OTHER_PROCESS_SECONDS = 60.0
+OTHER_PROCESS = (
+    "the page is of another process than the one before; is this address a load balancer? "
+    "Name each replica as a target of its own"
+)
 
 
 class EngineKey(NamedTuple):
@@ -52,20 +58,6 @@ class TargetLog:
     signals: set[str] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class Raw:
-    """The last known numbers of one engine. What a page leaves out for once keeps its last value here."""
-
-    counters: dict[SignalKey, float] = field(default_factory=dict)
-    histograms: dict[str, HistogramSample] = field(default_factory=dict)
-    gauges: dict[SignalKey, float] = field(default_factory=dict)
-
-    def update(self, newer: "Raw") -> None:
-        self.counters.update(newer.counters)
-        self.histograms.update(newer.histograms)
-        self.gauges = newer.gauges
-
-
 class Windows:
     """All state that readings leave behind. `keep_seconds` is how long increments and canary results are kept."""
 
@@ -83,26 +75,32 @@ class Windows:
         self._fresh_probes: list[ProbeResult] = []
 
     def take(self, reading: Reading) -> None:
-        """Keep one look at one target. A reading not newer than the last one of that target is ignored."""
+        """Keep one look at one target. A reading not newer than the last one of that target is ignored, unless it is so
+        much older that the clock was set back: then the target begins anew.
+        """
         log = self.targets.get(reading.target)
         if log is None:
             log = TargetLog(reading.source, reading.at_seconds, reading)
             self.targets[reading.target] = log
+        elif reading.at_seconds < log.last_attempt.at_seconds - CLOCK_STEP_SECONDS:
+            self._begin_anew(log, reading)
         elif reading.at_seconds <= log.last_attempt.at_seconds:
             return
         before, log.last_attempt = log.last_ok, reading
         if reading.outcome != "ok":
             return
+        if _is_of_an_earlier_process(before, reading):
+            log.last_attempt = replace(reading, outcome="other_process", detail=OTHER_PROCESS)
+            return
         log.last_ok = reading
         engines = _by_engine(reading)
         restarted = self._restarted(engines, before, reading)
-        if restarted:
-            for key in [key for key in self.raw if key.target == reading.target]:
-                del self.raw[key]  # nothing of the new process can be compared with the old one
+        for key in restarted:
+            self.raw.pop(key, None)  # nothing of the new process can be compared with the old one
         for key, raw in engines.items():
             log.model = key.model or log.model
             log.signals.update(raw.histograms, (signal for signal, _ in raw.counters))
-            increment = self._difference(key, raw, log, before, reading, restarted=restarted)
+            increment = self._difference(key, raw, log, before, reading, restarted=key in restarted)
             self.raw.setdefault(key, Raw()).update(raw)
             self._keep(increment)
         self._drop_engines_gone(reading)
@@ -146,6 +144,17 @@ class Windows:
             if key.target in wanted:
                 yield from (i for i in increments if start_seconds < i.to_seconds <= end_seconds)
 
+    def _begin_anew(self, log: TargetLog, reading: Reading) -> None:
+        """What was read by a clock that was ahead cannot be compared with what comes now; what it counted stays."""
+        log.first_attempt_at_seconds, log.last_ok = reading.at_seconds, None
+        for key in [key for key in self.increments if key.target == reading.target]:
+            self.raw.pop(key, None)
+            kept = [i for i in self.increments[key] if i.to_seconds <= reading.at_seconds]
+            if kept:
+                self.increments[key] = deque(kept)
+            else:
+                del self.increments[key]
+
     def _keep(self, increment: Increment) -> None:
         kept = self.increments[increment.key]
         kept.append(increment)
@@ -172,37 +181,57 @@ class Windows:
         last = self.raw.get(key)
         known_since = before.at_seconds if before else log.first_attempt_at_seconds
         is_new_process = restarted or (
-            now.process_start_seconds is not None and now.process_start_seconds > known_since
+            now.process_start_seconds is not None and known_since < now.process_start_seconds <= now.at_seconds
         )
         if last is None and not is_new_process:
             return Increment(key, now.at_seconds, now.at_seconds, {}, {}, raw.gauges, restarted=False)
         start = known_since
+        if last is not None and key in self.increments:
+            start = self.increments[key][-1].to_seconds  # the engine itself may have been missing from some pages
         if now.process_start_seconds is not None:
             start = min(max(start, now.process_start_seconds), now.at_seconds)
         if last is None:
             counters = raw.counters  # everything on the page happened since we last looked
-            histograms = {signal: _all_observations(histogram) for signal, histogram in raw.histograms.items()}
+            histograms = {signal: all_observations(histogram) for signal, histogram in raw.histograms.items()}
         else:
-            counters = _rises(last.counters, raw.counters, was_whole=before is not None and _was_whole(before))
+            counters = rises(last.counters, raw.counters, was_whole=before is not None and _was_whole(before))
             histograms = {
                 signal: buckets
                 for signal, histogram in raw.histograms.items()
-                if (buckets := _new_observations(last.histograms.get(signal), histogram)) is not None
+                if (buckets := new_observations(last.histograms.get(signal), histogram)) is not None
             }
         return Increment(key, start, now.at_seconds, counters, histograms, raw.gauges, restarted)
 
-    def _restarted(self, engines: Mapping[EngineKey, Raw], before: Reading | None, now: Reading) -> bool:
-        """Another process than before, by its start time, or by counters that fell where no start time is told."""
+    def _restarted(
+        self, engines: Mapping[EngineKey, Raw], before: Reading | None, now: Reading
+    ) -> frozenset[EngineKey]:
+        """Engines in another process than before: all of the target by its start time; where no start time is told,
+        those whose own counters fell. The others on the page keep their baseline.
+        """
         if before is None:
-            return False
+            return frozenset()
         if before.process_start_seconds is not None and now.process_start_seconds is not None:
-            return abs(before.process_start_seconds - now.process_start_seconds) > 1.0
-        return any(
-            value < last.counters.get(place, 0.0)
+            is_new = abs(before.process_start_seconds - now.process_start_seconds) > START_TOLERANCE_SECONDS
+            known = {key for key in self.raw if key.target == now.target}
+            return frozenset(known | set(engines)) if is_new else frozenset()
+        return frozenset(
+            key
             for key, raw in engines.items()
             if (last := self.raw.get(key)) is not None
-            for place, value in raw.counters.items()
+            and any(value < last.counters.get(place, 0.0) for place, value in raw.counters.items())
         )
+
+
+def _is_of_an_earlier_process(before: Reading | None, now: Reading) -> bool:
+    """A page by a process that began before the one last read: several answer at this address, one at a time.
+
+    Their counters cannot be told apart, so only the latest one's pages are used. When it has been silent for a while,
+    it is gone, and the earlier one is taken.
+    """
+    if before is None or before.process_start_seconds is None or now.process_start_seconds is None:
+        return False
+    is_earlier = now.process_start_seconds < before.process_start_seconds - START_TOLERANCE_SECONDS
+    return is_earlier and now.at_seconds - before.at_seconds < OTHER_PROCESS_SECONDS
 
 
 def _by_engine(reading: Reading) -> dict[EngineKey, Raw]:
@@ -221,45 +250,3 @@ def _by_engine(reading: Reading) -> dict[EngineKey, Raw]:
 def _was_whole(reading: Reading) -> bool:
     """Whether every series of the page was read, so that one which is not there was not on it."""
     return not any(warning.code in INCOMPLETE for warning in reading.warnings)
-
-
-def _rises(
-    before: Mapping[SignalKey, float], now: Mapping[SignalKey, float], *, was_whole: bool
-) -> dict[SignalKey, float]:
-    """How much each counter rose; one that fell has started anew, and all it shows is new.
-
-    A first sight counts only where a labelled counter got a new label on a page that was read whole before: servers
-    write such a series when it first happens. Anything else seen for the first time may be old, so its rise is unknown.
-    """
-    rises = {}
-    for place, value in now.items():
-        last = before.get(place)
-        if last is not None:
-            rises[place] = value - last if value >= last else value
-        elif was_whole and place[1]:
-            rises[place] = value
-    return rises
-
-
-def _new_observations(before: HistogramSample | None, now: HistogramSample) -> Buckets | None:
-    """Observations since `before`; None for a first sight, and where the edges changed: nothing can be subtracted."""
-    if before is None:
-        return None
-    if before.counts[-1] > now.counts[-1]:
-        return _all_observations(now)
-    if before.edges != now.edges:
-        return None
-    grown = tuple(map(sub, now.counts, before.counts))
-    rises = (grown[0], *map(sub, grown[1:], grown))
-    if min(rises) < 0:
-        return None  # the page was not read at one instant
-    total = None if before.total is None or now.total is None else now.total - before.total
-    return Buckets(now.edges, rises, total)
-
-
-def _all_observations(histogram: HistogramSample) -> Buckets:
-    return Buckets(histogram.edges, _per_bucket(histogram.counts), histogram.total)
-
-
-def _per_bucket(cumulative: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(b - a for a, b in zip((0.0, *cumulative), cumulative, strict=False))

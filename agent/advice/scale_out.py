@@ -5,7 +5,7 @@ happened before the queue stood says nothing about either rate and is left out.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
@@ -18,6 +18,7 @@ WINDOW_SECONDS = 300.0
 QUEUE_SHARE = 0.8  # of the readings must show waiting requests (facts: saturation shows in 80 % of scrapes)
 LEAST_COVERED_RATIO = 0.2  # of the window must have been seen: what stood for seconds is not sustained
 SETTLED_SHARE = 0.8  # of the readings of the longest read replica
+LEAST_SERVED = 20.0  # first tokens while the queue stood: a rate read off fewer is no proven one
 TARGET_UTILISATION = 0.8  # of the proven rate: above it, queueing delay grows without bound
 DRAIN_SECONDS = 600.0  # the backlog should be gone after so long
 VERIFY_SECONDS = 600.0  # beyond the cold start, until what was advised can be seen
@@ -43,6 +44,18 @@ class Load:
     queue_share: float
     covered_ratio: float
     is_settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    served_rate: float
+    growth_rate: float
+    waiting: float
+    is_queueing: bool
+    served: float
+    queued_readings: int
+    readings: int
+    seconds: float
 
 
 def scale_out(
@@ -79,7 +92,7 @@ def measured_load(group: Sequence[TargetStatus], windows: Windows, now_seconds: 
     known = [engine for engine in measured if engine is not None]
     if not known or len(known) < len(measured) or {key.target for key in engines} != set(up):
         return None
-    limits = [engine.served_rate for engine in known if engine.is_queueing]
+    limits = _limits(zip((key.target for key in engines), known, strict=True))
     served = sum(engine.served_rate for engine in known)
     return Load(
         len(group),
@@ -94,21 +107,21 @@ def measured_load(group: Sequence[TargetStatus], windows: Windows, now_seconds: 
     )
 
 
+def _limits(engines: Iterable[tuple[str, _Engine]]) -> list[float]:
+    """What each replica serves at its limit: all its data-parallel engines together, while one of them queues."""
+    replicas: dict[str, list[_Engine]] = {}
+    for target, engine in engines:
+        replicas.setdefault(target, []).append(engine)
+    at_limit = [parts for parts in replicas.values() if any(engine.is_queueing for engine in parts)]
+    if sum(engine.served for parts in at_limit for engine in parts) < LEAST_SERVED:
+        return []
+    return [sum(engine.served_rate for engine in parts) for parts in at_limit]
+
+
 def _drains(load: Load) -> bool:
     """The queue is gone soon with the replicas there are."""
     shrinks_by = load.served_rate - load.arrival_rate
     return load.waiting <= 0 or (shrinks_by > 0 and load.waiting / shrinks_by <= DRAIN_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Engine:
-    served_rate: float
-    growth_rate: float
-    waiting: float
-    is_queueing: bool
-    queued_readings: int
-    readings: int
-    seconds: float
 
 
 def _measured(increments: Sequence[Increment]) -> _Engine | None:
@@ -128,7 +141,8 @@ def _measured(increments: Sequence[Increment]) -> _Engine | None:
         return None
     growth = (queue[-1] - queue[0]) / apart
     queued = sum(value > 0 for value in known)
-    return _Engine(first_tokens.count / seconds, growth, known[-1], is_queueing, queued, len(known), seconds)
+    served = first_tokens.count
+    return _Engine(served / seconds, growth, known[-1], is_queueing, served, queued, len(known), seconds)
 
 
 def _span(increment: Increment) -> float:
@@ -192,6 +206,7 @@ def _recommend(
             f"the first new replica serves after about {plan.advice.cold_start_seconds:.0f} s; nothing changes before",
         ),
         steps=(
+            *_repair_steps(group),
             f"raise the replica count of {model or 'the model'} ({role}) from {load.replicas} to {best}",
             "wait until the new replicas are ready and the router sends them requests",
             "watch requests_waiting fall to 0; TTFT follows it",
@@ -199,6 +214,13 @@ def _recommend(
         rollback=f"set the replica count back to {load.replicas}; running requests on the removed replicas are drained",
         verify_at_seconds=verify_at,
     )
+
+
+def _repair_steps(group: Sequence[TargetStatus]) -> Iterator[str]:
+    """Replicas that are there but do not serve come first: bringing them back may be all that is needed."""
+    silent = [status.name for status in group if status.health != "up"]
+    if silent:
+        yield f"first bring back {', '.join(silent)}: then see whether the queue still grows"
 
 
 def _replicas(load: Load) -> str:

@@ -1,6 +1,8 @@
 """How a target looks from here: up, stale, down, stuck or unknown, with the words for it."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Literal
 
 from agent.model import TargetStatus
@@ -12,6 +14,8 @@ from probes.sample import ProbeResult
 
 NO_ANSWER = ("head_timeout", "first_token_timeout", "stall_timeout", "total_timeout")
 PROGRESS = ("generation_tokens_total", "prompt_tokens_total")
+AGE_OUT_SECONDS = 300.0
+AGE_OUT_GAPS = 3.0  # usual gaps between canaries without one
 STRIKES = 2  # unanswered canaries in a row, before an engine without visible requests is called stuck
 
 
@@ -41,10 +45,23 @@ def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, n
     return TargetStatus(name, log.source, health, seen, last.outcome, words, model, facts.role, facts.labels)
 
 
-def last_results(windows: Windows, name: str, count: int) -> Sequence[ProbeResult]:
-    """The newest canary results of a target that say something about the service, newest last."""
+def last_results(
+    windows: Windows, name: str, count: int, now_seconds: float, kind: str | None = None
+) -> Sequence[ProbeResult]:
+    """The newest canary results of a target (of one kind, or any) that say something about the service, newest last.
+
+    Results age out: when several planned ones are missing after them, canaries are not sent any more, and what the
+    last ones said is over.
+    """
     known = name in windows.succeeded
-    told = [r for r in windows.probes.get(name, ()) if is_bad(r.outcome, has_succeeded=known) is not None]
+    told = [
+        result
+        for result in windows.probes.get(name, ())
+        if kind in (None, result.kind) and is_bad(result.outcome, has_succeeded=known) is not None
+    ]
+    usual = median(b.at_seconds - a.at_seconds for a, b in pairwise(told)) if len(told) > 1 else 0.0
+    if told and now_seconds - told[-1].at_seconds > max(AGE_OUT_SECONDS, AGE_OUT_GAPS * usual):
+        return ()
     return told[-count:]
 
 
@@ -56,7 +73,7 @@ def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_se
     for key, increments in windows.increments.items():
         if key.target == name and (words := _frozen_words(key.engine, increments, last_ok.at_seconds, plan)):
             return words
-    strikes = last_results(windows, name, STRIKES)
+    strikes = last_results(windows, name, STRIKES, now_seconds)
     if len(strikes) == STRIKES and all(result.outcome in NO_ANSWER for result in strikes):
         began = strikes[0].planned_at_seconds
         after = [i for i in windows.between(began, now_seconds, [name]) if i.from_seconds >= began]

@@ -22,7 +22,9 @@ MENDS = {
 }
 
 
-def target_alerts(statuses: Sequence[TargetStatus], plan: Plan, windows: Windows) -> Iterator[Wanted]:
+def target_alerts(
+    statuses: Sequence[TargetStatus], plan: Plan, windows: Windows, now_seconds: float
+) -> Iterator[Wanted]:
     """The alerts that targets want now."""
     for status in statuses:
         if status.health == "down":
@@ -31,7 +33,7 @@ def target_alerts(statuses: Sequence[TargetStatus], plan: Plan, windows: Windows
             yield _wanted(name, severity, status, plan, f"{status.name} cannot be reached", status.detail)
         elif status.health == "stuck":
             yield _wanted("EngineStuck", "page", status, plan, f"{status.name} is stuck", status.detail)
-        yield from _canary_down(status, plan, windows)
+        yield from _canary_down(status, plan, windows, now_seconds)
 
 
 def gpu_alerts(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wanted]:
@@ -84,13 +86,17 @@ def lost_alert(lost_at_seconds: float | None, plan: Plan, now_seconds: float) ->
         yield Wanted(alert_labels("SLOStateLost", "ticket", plan.node), words)
 
 
-def _canary_down(status: TargetStatus, plan: Plan, windows: Windows) -> Iterator[Wanted]:
-    results = last_results(windows, status.name, CANARY_STRIKES)
-    if len(results) < CANARY_STRIKES or any(r.is_ok for r in results):
-        return
-    reasons = ", ".join(dict.fromkeys(result.outcome for result in results))
-    detail = f"the last {CANARY_STRIKES} canaries failed ({reasons}): {results[-1].detail or 'no further words'}"
-    yield _wanted("CanaryDown", "page", status, plan, f"no canary gets an answer from {status.name}", detail)
+def _canary_down(status: TargetStatus, plan: Plan, windows: Windows, now_seconds: float) -> Iterator[Wanted]:
+    """Strikes are counted per kind of canary: one that is answered says nothing about another."""
+    for kind in sorted({result.kind for result in windows.probes.get(status.name, ())}):
+        results = last_results(windows, status.name, CANARY_STRIKES, now_seconds, kind)
+        if len(results) == CANARY_STRIKES and not any(result.is_ok for result in results):
+            reasons = ", ".join(dict.fromkeys(result.outcome for result in results))
+            words = results[-1].detail or "no further words"
+            detail = f"the last {CANARY_STRIKES} {kind} canaries failed ({reasons}): {words}"
+            summary = f"no {kind} canary gets an answer from {status.name}"
+            yield _wanted("CanaryDown", "page", status, plan, summary, detail)
+            return
 
 
 def _wanted(name: str, severity: str, status: TargetStatus, plan: Plan, summary: str, detail: str) -> Wanted:
@@ -107,7 +113,7 @@ def _wanted(name: str, severity: str, status: TargetStatus, plan: Plan, summary:
     words = {
         "summary": summary,
         "description": detail,
-        "cause": detail if status.health in ("down", "stuck") else f"the target's page says: {status.health}",
+        "cause": detail if status.health != "up" or name != "CanaryDown" else f"{detail}; its metrics page answers",
         "recommendation": MENDS.get(name, ""),
         "dashboard_url": plan.dashboard_url,
         "page_url": plan.page_url,

@@ -53,7 +53,7 @@ def read_signals(
     utilization = sums.level("gpu_utilization_ratio", as_mean=True)
     steps = sums.histogram("step_tokens")
     return Signals(
-        seconds=max(sums.seconds.values(), default=0.0),
+        seconds=max((sums.covered_seconds(source) for source in sums.spans), default=0.0),
         ttft_seconds=latency(sums.histogram("ttft_seconds")),
         itl_seconds=latency(sums.histogram("itl_seconds"), are_independent=False),
         tpot_seconds=latency(sums.histogram("tpot_seconds")),

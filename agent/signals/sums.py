@@ -1,5 +1,6 @@
 """What a window's increments add up to: counters and histograms summed, gauges followed through time."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ class Sums:
 
     counters: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     histograms: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
-    seconds: dict[EngineKey, float] = field(default_factory=lambda: defaultdict(float))
+    spans: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     gauges: dict[str, list[tuple[float, EngineKey, float]]] = field(default_factory=lambda: defaultdict(list))
 
     def counter(self, signal: str, label: str = "") -> float | None:
@@ -35,8 +36,15 @@ class Sums:
         return merged(self.histograms.get(signal, ()))
 
     def covered_seconds(self, source: str) -> float:
-        """The longest stretch that readings of this source cover; 0 without any."""
-        return max((s for key, s in self.seconds.items() if key.source == source), default=0.0)
+        """How much time readings of this source cover, moments that several engines cover counted once; 0 without any.
+
+        Engines that follow each other (a roll-out) cover the time of both, engines side by side that of one.
+        """
+        covered, reached = 0.0, -math.inf
+        for start, end in sorted(self.spans.get(source, ())):
+            covered += max(0.0, end - max(start, reached))
+            reached = max(reached, end)
+        return covered
 
     def level(self, signal: str, *, as_mean: bool = False) -> Level | None:
         """A gauge of all engines together (added up, or averaged), at every instant at which all of them are known.
@@ -89,5 +97,5 @@ def add_up(increments: Iterable[Increment]) -> Sums:
         for (signal, label), value in increment.gauges.items():
             if not label:
                 sums.gauges[signal].append((increment.to_seconds, increment.key, value))
-        sums.seconds[increment.key] += increment.to_seconds - increment.from_seconds
+        sums.spans[increment.key.source].append((increment.from_seconds, increment.to_seconds))
     return sums

@@ -5,11 +5,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from probes.canary.item import CanaryItem, Cost, Seconds, text_tokens
+from probes.canary.item import CanaryItem, Cost, text_tokens
 from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Visit, message, streamed
 from probes.canary.visit import REQUEST_ID_PREFIX as REQUEST_ID_PREFIX  # noqa: PLC0414 - others know it from here
 from probes.sample import ProbeResult
+from probes.units import Seconds
 
 
 class ChatCanary(CanaryItem):

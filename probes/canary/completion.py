@@ -5,10 +5,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from probes.canary.item import CanaryItem, Cost, Seconds, text_tokens
+from probes.canary.item import CanaryItem, Cost, text_tokens
 from probes.canary.task import ProbeTask
 from probes.canary.visit import COMPLETION_PATH, Visit, streamed
 from probes.sample import ProbeResult
+from probes.units import Seconds
 
 
 class CompletionCanary(CanaryItem):

@@ -8,11 +8,12 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from probes.canary.gibberish import gibberish
-from probes.canary.item import CanaryItem, Cost, Seconds, text_tokens
+from probes.canary.item import CanaryItem, Cost, text_tokens
 from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Answered, Visit, message, streamed
 from probes.sample import ProbeResult
 from probes.stream import StreamFault
+from probes.units import Seconds
 
 STRIKES: Final = 2  # at temperature 0 an answer may still differ from batch to batch; twice in a row it is wrong
 BASELINE_RUNS: Final = 8  # answers that make the baseline of a question, per model and version

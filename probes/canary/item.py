@@ -1,13 +1,13 @@
 """What the config says about a canary of any kind, and what one run of it costs."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from probes.canary.task import ProbeKind, ProbeTask
+from probes.units import Seconds
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 CHARACTERS_PER_TOKEN = 4  # a common rule of thumb for English text; only estimates are made from it
 
 

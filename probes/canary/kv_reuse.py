@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from probes.canary.filler import filler, fresh_salt
-from probes.canary.item import CanaryItem, Cost, Seconds
+from probes.canary.item import CanaryItem, Cost
 from probes.canary.memory import Seed
 from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Answered, Visit, message, pause, streamed
 from probes.sample import ProbeResult
+from probes.units import Seconds
 
 OUTPUT_TOKENS = 8  # enough to tell two answers apart
 LONGEST_WAIT_SECONDS = 5.0  # a longer gap is not waited for in one run: the target is free meanwhile

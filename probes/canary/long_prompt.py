@@ -6,10 +6,11 @@ from typing import Literal
 from pydantic import Field
 
 from probes.canary.filler import filler, fresh_salt
-from probes.canary.item import CanaryItem, Cost, Seconds
+from probes.canary.item import CanaryItem, Cost
 from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Visit, message, streamed
 from probes.sample import ProbeResult
+from probes.units import Seconds
 
 OUTPUT_TOKENS = 2
 

@@ -9,11 +9,12 @@ from pydantic import Field
 
 from probes.canary.exchange import Exchange, exchange
 from probes.canary.failure import failure_of_body
-from probes.canary.item import CanaryItem, Cost, Seconds
+from probes.canary.item import CanaryItem, Cost
 from probes.canary.timers import Timers
 from probes.canary.visit import QUIET_ERROR_REAL_SECONDS, Visit
 from probes.sample import ProbeResult
 from probes.stream import StreamFault
+from probes.units import Seconds
 
 MODELS_PATH: Final = "/v1/models"
 _MAX_BODY_BYTES: Final = 4 << 20  # ten thousand models take about 2 MB

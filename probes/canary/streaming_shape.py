@@ -6,11 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from probes.canary.item import CanaryItem, Cost, Seconds, text_tokens
+from probes.canary.item import CanaryItem, Cost, text_tokens
 from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Visit, message, streamed
 from probes.sample import ProbeResult
 from probes.stream import ChatStream
+from probes.units import Seconds
 
 PROMPT = "Count from one to one hundred in words."
 

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, Tag, field_validator, model_validator
 from pydantic import Discriminator as Told
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from probes.units import Seconds
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # where Kubernetes puts a pod's own
 
 

@@ -183,3 +183,37 @@ def test_nothing_is_advised_while_a_replica_has_just_come() -> None:
             advised_at.append(step)
     assert [step for step in advised_at if 40 <= step < 60] == []
     assert [step for step in advised_at if step >= 60]
+
+
+def test_data_parallel_engines_are_one_replica() -> None:
+    """One target with 8 engines serves 8/s at its limit and gets 8.8/s: two replicas, not eleven."""
+    plan, memory = plan_of(replicas=1), watching()
+    engines = [FakeEngine("vllm-0", engine=str(rank), waiting=5, running=8) for rank in range(8)]
+    for step in range(40):
+        pages = [engine.reading(T0 + 10 * step) for engine in engines]
+        samples = tuple(sample for page in pages for sample in page.samples)
+        histograms = tuple(histogram for page in pages for histogram in page.histograms)
+        memory.windows.take(replace(pages[0], samples=samples, histograms=histograms))
+        for engine in engines:
+            engine.finish(10, ttft=7.0)
+            engine.waiting += 1
+        effects = tick(plan, memory, T0 + 10 * step)
+    (advice,) = effects.snapshot.recommendations
+    assert (advice.current, advice.proposed) == (1, 2)
+
+
+def test_a_rate_read_off_a_handful_of_requests_is_not_proven() -> None:
+    """One request in 50 s: a sick replica, and no reason to buy 63 more of it."""
+    assert advised(plan_of(replicas=1), served=0.2, growth=5.0) == []
+
+
+def test_replicas_that_do_not_answer_are_brought_back_first() -> None:
+    plan, memory = plan_of(replicas=2), watching()
+    engine = FakeEngine("vllm-0", waiting=50, running=8)
+    for step in range(40):
+        memory.windows.take(no_page(T0 + 10 * step, target="vllm-1"))
+        memory.windows.take(engine.reading(T0 + 10 * step))
+        engine.finish(40, ttft=7.0)
+        engine.waiting += 20
+        effects = tick(plan, memory, T0 + 10 * step)
+    assert effects.snapshot.recommendations[0].steps[0].startswith("first bring back vllm-1")

@@ -178,6 +178,41 @@ def test_an_agent_that_does_not_look_says_so() -> None:
     assert labels_of(alert) == {"alertname": "AgentBlind", "severity": "page", "node": "n1"}
 
 
+def canary(at: float, outcome: str, kind: str = "chat") -> ProbeResult:
+    return ProbeResult("vllm-0", kind, outcome, at, at)
+
+
+def test_canaries_that_are_not_sent_any_more_say_nothing() -> None:
+    """Three strikes, then the kill switch: the last words of canaries are over after some minutes."""
+    memory, plan = Memory(), plan_of()
+    engine = FakeEngine(running=1)
+    for at in (0, 30, 60):
+        memory.windows.take_probe(canary(T0 + at, "server_error"))
+    found = {}
+    for step in range(60):
+        memory.windows.take(engine.reading(T0 + 60 + 10 * step))
+        engine.finish(5)
+        memory.windows.take_probe(canary(T0 + 61 + 10 * step, "skipped_paused"))
+        names = [alert.name for alert in tick(plan, memory, T0 + 60 + 10 * step).snapshot.alerts]
+        found[10 * step] = "CanaryDown" in names
+    assert (found[0], found[290], found[310], found[590]) == (True, True, False, False)
+
+
+def test_an_answered_kind_of_canary_hides_no_other_and_is_no_strike_of_it() -> None:
+    """Chat is answered, completion is not: one steady alert that names completion, whatever their order."""
+    memory, plan = Memory(), plan_of()
+    firing = set()
+    for step in range(40):
+        memory.windows.take(FakeEngine(running=1).reading(T0 + 10 * step))
+        memory.windows.take_probe(canary(T0 + 10 * step, "server_error", "completion"))
+        if step % 6 == 0:
+            memory.windows.take_probe(canary(T0 + 10 * step + 1, "ok"))
+        alerts = [a for a in tick(plan, memory, T0 + 10 * step + 2).snapshot.alerts if a.name == "CanaryDown"]
+        if step >= 3:
+            firing.add(tuple("completion" in alert.annotations["description"] for alert in alerts))
+    assert firing == {(True,)}
+
+
 def test_a_gpu_that_was_lost_is_a_fault_until_it_gives_figures_again() -> None:
     memory, plan = Memory(), plan_of(node="n1")
     good = Reading("gpu-0", "nvml", T0, samples=(Sample("gpu_power_watts", "gauge", "", "", 500.0),))
