@@ -4,4 +4,4 @@ from typing import Annotated
 
 from pydantic import Field
 
-Seconds = Annotated[float, Field(ge=0.01, le=1e8, allow_inf_nan=False)]  # 10 ms is finer than any job, 3 years longer
+Seconds = Annotated[float, Field(ge=0.01, lt=1e8, allow_inf_nan=False)]  # 10 ms is finer than any job, 3 years longer
