@@ -23,6 +23,7 @@ def cross_checks(config: Config, tree: Mapping[str, object], wrong: frozenset[st
             yield sentence
     if "targets" not in wrong:
         yield from _addresses(config)
+        yield from _one_address(config)
 
 
 def _names(entries: object) -> list[str]:
@@ -84,6 +85,19 @@ def _addresses(config: Config) -> Iterator[str]:
                     f'Write "{base}"; a metrics page elsewhere than at /metrics is named by metrics_path.'
                 )
                 break
+
+
+def _one_address(config: Config) -> Iterator[str]:
+    """Two names for one page: everything on it would be counted twice."""
+    pages: dict[str, str] = {}
+    for index, target in enumerate(config.targets):
+        page = target.url + target.metrics_path
+        if page in pages:
+            yield (
+                f'targets[{index}] "{target.name}" has the address of "{pages[page]}", {page}: all requests there '
+                f"would be counted twice. Take one of the two out."
+            )
+        pages.setdefault(page, target.name)
 
 
 def _twice(path: str, names: Sequence[str]) -> Iterator[str]:

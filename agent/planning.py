@@ -26,6 +26,7 @@ def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
         node=config.node,
         scrape_interval_seconds=config.scrape.interval_seconds,
         down_after_seconds=config.scrape.down_after_seconds,
+        stuck_after_seconds=config.scrape.stuck_after_seconds,
         page_url=config.outputs.page_url,
         dashboard_url=config.outputs.dashboard_url,
         advice=AdvicePlan(tuple(config.advice.slos), config.advice.cold_start_seconds, config.advice.max_replicas),

@@ -114,7 +114,8 @@ def budget_words(budget: Budget) -> str:
         )
     if budget.remaining_ratio is None:
         return "unknown: no events were counted in the period"
-    covered = "" if budget.coverage_ratio >= 1 else f" ({budget.coverage_ratio:.1%} of the period was watched)"
+    share = "under 0.1%" if budget.coverage_ratio < 0.001 else f"{budget.coverage_ratio:.1%}"
+    covered = "" if budget.coverage_ratio >= 1 else f" ({share} of the period was watched, the rest counts as good)"
     return f"{budget.remaining_ratio:.1%} of the error budget is left{covered}"
 
 
