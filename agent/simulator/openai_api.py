@@ -44,10 +44,10 @@ class OpenAiApi:
         replica = self._replica()
         try:
             body = await request.json()
-        except (json.JSONDecodeError, UnicodeDecodeError):
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
             return _error("Invalid JSON", "BadRequestError", 400)
-        if not isinstance(body, dict):
-            return _error("The body is no JSON object", "BadRequestError", 400)
+        if not isinstance(body, dict) or not isinstance(body.get("stream_options") or {}, dict):
+            return _error("The body, or its stream_options, is no JSON object", "BadRequestError", 400)
         prompt = prompt_of(body)
         problem = _problem(body, prompt, replica)
         if problem is not None or prompt is None:
@@ -156,7 +156,7 @@ def _problem(body: dict[str, Any], prompt: list[int] | str | None, replica: Repl
     if body.get("priority") and not config.by_priority:
         return f"Got priority {body['priority']} but Priority scheduling is not enabled.", "BadRequestError"
     limit = _limit(body)
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
         return f"max_tokens must be at least 1, got {limit}.", "BadRequestError"
     if token_count(prompt) + (limit or 1) > config.max_model_len:
         asked = f"{token_count(prompt)} input tokens and asks for {limit or 1} output tokens"

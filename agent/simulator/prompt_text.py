@@ -14,7 +14,7 @@ def prompt_of(body: dict[str, Any]) -> list[int] | str | None:
     """The prompt of a chat or completion request: token ids, or its text; None where there is none."""
     if "messages" in body:
         messages = body["messages"]
-        if not isinstance(messages, list) or not messages:
+        if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
             return None
         return "\n".join(f"{message.get('role')}: {_text(message.get('content'))}" for message in messages)
     prompt = body.get("prompt")

@@ -122,6 +122,21 @@ async def test_refusals_are_worded_as_vllm_words_them(
         assert (await response.json())["error"]["type"] == kind
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"messages": [1]}',
+        '{"prompt": "x", "stream": true, "stream_options": 5}',
+        '{"prompt": "x", "max_tokens": true}',
+        "[" * 100_000,
+    ],
+    ids=["a message that is none", "options that are none", "a count that is none", "a tower of brackets"],
+)
+async def test_nonsense_is_refused_and_never_a_server_error(base: str, body: str) -> None:
+    async with aiohttp.ClientSession(timeout=TIMEOUT) as session, session.post(base + COMPLETIONS, data=body) as answer:
+        assert answer.status == 400
+
+
 async def test_new_replica_answers_after_its_cold_start_and_stands_in_file_sd(base: str, tmp_path: Path) -> None:
     host, port = base.removeprefix("http://").split(":")
     new = f"http://{host}:{int(port) + 1}/health"
