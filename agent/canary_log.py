@@ -7,35 +7,15 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from agent.view import LatencyTotal
+from probes.names.vllm import DEFAULT_EDGES
 from probes.sample import HistogramSample, ProbeResult
 
 KEPT = 60
-# vLLM's own edges for TTFT (0.32), so that canary and engine stand on one axis; ITL's for gaps and TPOT.
-TTFT_EDGES = (
-    0.001,
-    0.005,
-    0.01,
-    0.02,
-    0.04,
-    0.06,
-    0.08,
-    0.1,
-    0.25,
-    0.5,
-    0.75,
-    1,
-    2.5,
-    5,
-    7.5,
-    10,
-    20,
-    40,
-    80,
-    math.inf,
-)
-ITL_EDGES = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.inf)
-E2E_EDGES = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, math.inf)
-EDGES = {"ttft_seconds": TTFT_EDGES, "itl_seconds": ITL_EDGES, "tpot_seconds": ITL_EDGES, "e2e_seconds": E2E_EDGES}
+# vLLM's own edges, so that canary and engine stand on one axis
+EDGES = {
+    signal: (*DEFAULT_EDGES[signal], math.inf)
+    for signal in ("ttft_seconds", "itl_seconds", "tpot_seconds", "e2e_seconds")
+}
 
 
 @dataclass(slots=True)

@@ -111,8 +111,3 @@ class ProbeResult:
     @property
     def is_ok(self) -> bool:
         return self.outcome == "ok"
-
-    @property
-    def reached_user_service(self) -> bool:
-        """False for results that say nothing about the service: skipped, cancelled, or our own fault."""
-        return not self.outcome.startswith(("skipped_", "cancelled", "missed"))

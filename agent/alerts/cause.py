@@ -31,17 +31,18 @@ def likely_cause(
             return Cause(code, f"{hit[0].name} is {health}: {hit[0].detail}")
     sums = add_up(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, [s.name for s in ours]))
     usage, waiting = sums.level("kv_usage_ratio", as_mean=True), sums.level("requests_waiting")
-    preemptions = sums.counter("preemptions_total") or 0.0
+    preemptions = sums.counter("preemptions_total")
     minutes = LOOK_BACK_SECONDS / 60
     if (
         usage is not None
-        and (preemptions > 0 or usage.mean >= KV_FULL_RATIO)
+        and ((preemptions is not None and preemptions > 0) or usage.mean >= KV_FULL_RATIO)
         and waiting is not None
         and waiting.mean > 0
     ):
+        times = "an unknown number of" if preemptions is None else f"{preemptions:.0f}"
         return Cause(
             "kv_exhaustion",
-            f"the KV cache is full: {usage.mean:.0%} in use over {minutes:.0f} min, {preemptions:.0f} preemptions, "
+            f"the KV cache is full: {usage.mean:.0%} in use over {minutes:.0f} min, {times} preemptions, "
             f"{waiting.last:.0f} requests waiting",
         )
     running = sums.level("requests_running")
