@@ -260,6 +260,24 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class KvTransfer:
+    """KV that decode instances pulled over NIXL within one window; counted on the side that starts a transfer.
+
+    `post_seconds` is the part of a transfer in which the engine's loop stands still. `failed` holds the failed
+    notifications already. `expired_requests` are those whose KV nobody came for in time (told by prefill instances).
+    """
+
+    transfer_seconds: Latency | None
+    post_seconds: Latency | None
+    transfers: float | None
+    transferred_bytes: float | None
+    descriptors: float | None
+    failed: float | None
+    expired_requests: float | None
+    late_notifications: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """What one target (or all of them together) did over one window. None is unknown, everywhere.
 
@@ -305,6 +323,7 @@ class Signals:
     requests_waiting: Level | None = None
     preemptions: float | None = None
     engine_steps: float | None = None
+    kv_transfer: KvTransfer | None = None
     failed_ratio: float | None = None
     gpu_utilization_ratio: float | None = None
     power_watts: float | None = None

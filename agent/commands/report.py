@@ -9,7 +9,7 @@ from agent.commands.common import add_config, add_examples, add_json, finite, mo
 from agent.config import Goodput
 from agent.config_file import load_config
 from agent.errors import UsageError
-from agent.model import Figure, Latency, Level, Signals
+from agent.model import Figure, KvTransfer, Latency, Level, Signals
 from agent.outputs.jsonable import signals_json
 from agent.planning import all_targets, make_plan
 from agent.report import Report, Stretch, report
@@ -118,29 +118,36 @@ def _when(at_seconds: float) -> str:
 
 def _print(name: str, signals: Signals) -> None:
     print(f"{name}  ({signals.seconds:.1f} s covered by readings)")
-    missing = []
-    for field in signals.__dataclass_fields__:
-        value = getattr(signals, field)
-        if value is None:
-            missing.append(field)
-        elif isinstance(value, Latency):
-            figures = ((p, getattr(value, p)) for p in ("p50", "p90", "p95", "p99"))
-            mean = short(None if value.mean is None else value.mean * 1000)
-            print(f"  {field:<32} ms  " + "  ".join(f"{p} {_milliseconds(f)}" for p, f in figures) + f"  mean {mean}")
-        elif isinstance(value, Figure):
-            print(f"  {field:<32} {_figure(value)}")
-        elif isinstance(value, Level):
-            parts = (f"{word} {short(getattr(value, word), '?')}" for word in ("mean", "max", "last"))
-            print(f"  {field:<32} {'  '.join(parts)}")
-        elif isinstance(value, dict):
-            for key, part in value.items():
-                text = _figure(part) if isinstance(part, Figure) or part is None else short(part)
-                print(f"  {f'{field}[{key}]':<32} {text}")
-        elif field != "seconds":
-            print(f"  {field:<32} {short(value)}")
+    missing: list[str] = []
+    _print_fields(signals, "", missing)
     if missing:
         print(fill("unknown: " + ", ".join(missing), 110, initial_indent="  ", subsequent_indent=" " * 11))
     print()
+
+
+def _print_fields(part: Signals | KvTransfer, before: str, missing: list[str]) -> None:
+    """One line a field; the names of those that are unknown go into `missing`."""
+    for field in part.__dataclass_fields__:
+        value, name = getattr(part, field), before + field
+        if value is None:
+            missing.append(name)
+        elif isinstance(value, Latency):
+            figures = ((p, getattr(value, p)) for p in ("p50", "p90", "p95", "p99"))
+            mean = short(None if value.mean is None else value.mean * 1000)
+            print(f"  {name:<32} ms  " + "  ".join(f"{p} {_milliseconds(f)}" for p, f in figures) + f"  mean {mean}")
+        elif isinstance(value, Figure):
+            print(f"  {name:<32} {_figure(value)}")
+        elif isinstance(value, Level):
+            parts = (f"{word} {short(getattr(value, word), '?')}" for word in ("mean", "max", "last"))
+            print(f"  {name:<32} {'  '.join(parts)}")
+        elif isinstance(value, KvTransfer):
+            _print_fields(value, f"{name}.", missing)
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                text = _figure(inner) if isinstance(inner, Figure) or inner is None else short(inner)
+                print(f"  {f'{name}[{key}]':<32} {text}")
+        elif name != "seconds":
+            print(f"  {name:<32} {short(value)}")
 
 
 def _milliseconds(figure: Figure | None) -> str:

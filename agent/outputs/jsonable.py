@@ -14,6 +14,7 @@ from agent.model import (
     Burn,
     Counts,
     Figure,
+    KvTransfer,
     Latency,
     Level,
     Recommendation,
@@ -192,7 +193,7 @@ def _plain(value: object) -> object:
             plain: object = value if math.isfinite(value) else None
         case Counts():
             plain = {"good": value.good, "bad": value.bad, "undecided": value.undecided, "total": value.total}
-        case Figure() | Latency() | Level():
+        case Figure() | Latency() | Level() | KvTransfer():
             plain = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         case Mapping():
             plain = {str(key): _plain(inner) for key, inner in value.items()}

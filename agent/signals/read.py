@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent.model import Figure, Latency, Signals
 from agent.signals.sums import Sums, add_up
+from agent.signals.transfer import kv_transfer
 from agent.stats.buckets import latency, share_over
 from agent.stats.exact import exact_latency
 from agent.stats.goodput import GoodputTarget, exact_goodput, goodput_bounds, per_second
@@ -87,6 +88,7 @@ def read_signals(
         requests_waiting=sums.level("requests_waiting"),
         preemptions=sums.counter("preemptions_total"),
         engine_steps=None if steps is None else steps.count,
+        kv_transfer=kv_transfer(sums),
         failed_ratio=_ratio(failed, finished_total),
         gpu_utilization_ratio=None if utilization is None else utilization.mean,
         power_watts=_power_watts(sums),

@@ -30,6 +30,14 @@ KV_TRANSFER = (
         "Bytes of one NIXL transfer.",
     ),
     Name(
+        "nixl_transfer_descriptors",
+        "histogram",
+        ("nixl_num_descriptors",),
+        "descriptors",
+        "Pieces of one NIXL transfer: one for each block, layer and side (key, value).",
+        "Post time grows with them.",
+    ),
+    Name(
         "nixl_failed_transfers_total",
         "counter",
         ("nixl_num_failed_transfers_total",),
@@ -51,6 +59,16 @@ KV_TRANSFER = (
         ("nixl_num_kv_expired_reqs_total",),
         "requests",
         "Requests whose KV no decode instance came for in time; on the prefill side.",
+        "Says that decode is short of room, not that prefill is at fault.",
+    ),
+    Name(
+        "nixl_late_notifications_total",
+        "counter",
+        ("nixl_num_notifications_after_expiry_total",),
+        "notifications",
+        "Notifications that came after the KV had expired.",
+        "KV may have been read after it was overwritten. One per remote rank, where there are any.",
+        over="sum",
     ),
     Name(
         "kv_offload_load_bytes_total",

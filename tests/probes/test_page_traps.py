@@ -118,7 +118,9 @@ def test_a_decode_instance_and_its_transfers() -> None:
     assert {signal: h.counts[-1] for signal, h in found.items()} == dict.fromkeys(
         found, found["nixl_post_seconds"].counts[-1]
     )
-    assert set(found) == {"nixl_transfer_seconds", "nixl_post_seconds", "nixl_transfer_bytes"}
+    assert set(found) == {
+        "nixl_transfer_seconds", "nixl_post_seconds", "nixl_transfer_bytes", "nixl_transfer_descriptors",
+    }  # fmt: skip
     post, transfer = found["nixl_post_seconds"].total, found["nixl_transfer_seconds"].total
     assert post is not None
     assert transfer is not None
