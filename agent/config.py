@@ -114,6 +114,20 @@ class BurnPolicy(Section):
         description="Own pairs; empty: the standard ones, derived anew for loose objectives (docs/slo.md).",
     )
     min_bad_events: int = Field(3, ge=1, description="A pair needs at least so many bad events in its long window.")
+    volume_gate: bool = Field(
+        default=True,
+        description="Below half of the period's mean traffic a pair waits until half its share of the budget is spent.",
+    )
+    calm_windows: float = Field(
+        3.0,
+        ge=0,
+        le=100,
+        allow_inf_nan=False,
+        description="An alert that comes back within its long window ends after so many calm short windows; 0: none.",
+    )
+    hold_seconds: Seconds = Field(
+        DAY_SECONDS, description="An alert survives so long after the last event that was counted. Seconds."
+    )
 
 
 class Slo(Section):

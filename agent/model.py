@@ -70,7 +70,9 @@ class Slo:
 
     `threshold_seconds` is the latency a good event keeps; for availability it is the time within which a request must
     have ended, for stall the longest gap between two tokens. Goodput has `ttft_seconds` and `tpot_seconds` instead.
-    `undecided` says how events count whose side of the threshold the histogram cannot tell.
+    `undecided` says how events count whose side of the threshold the histogram cannot tell. `min_bad_events` and
+    `volume_gate` keep a few bad events of little traffic from alerting, `calm_windows` is the hysteresis of an alert
+    that comes back, and `hold_seconds` how long one survives without data (docs/slo.md).
     """
 
     name: str
@@ -85,6 +87,9 @@ class Slo:
     role: str | None = None
     undecided: Literal["bad", "good"] = "bad"
     min_bad_events: int = 3
+    volume_gate: bool = True
+    calm_windows: float = 3.0
+    hold_seconds: float = 86_400.0
     runbook_url: str = ""
     ttft_seconds: float | None = None
     tpot_seconds: float | None = None
@@ -99,9 +104,10 @@ class Slo:
 class Burn:
     """How one pair stands now, with the counts it was computed from.
 
-    `reason` is "burning", "within_budget", "too_few_bad_events", "no_events" or "insufficient_coverage".
+    `reason` is "burning", "within_budget", "too_few_bad_events", "too_little_volume" or "no_events".
     A rate is None when its window saw no events. `coverage_ratio` is the part of the long window that was watched; the
-    rest of it is taken to be just as busy, and good.
+    rest of it is taken to be just as busy, and good. `spent_ratio` is the part of the whole period's budget that the
+    long window spent, at the period's own traffic; None where less than a day of it was watched.
     """
 
     pair: BurnPair
@@ -112,6 +118,7 @@ class Burn:
     is_burning: bool
     reason: str
     coverage_ratio: float = 1.0
+    spent_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +137,27 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Silence:
+    """Why nothing can be said about an SLO now: `reason` for machines, `detail` for people.
+
+    idle: sources are well, and nobody asks. rolling_out: engines begin anew. down: no source answers. blind: nothing
+    reads what this SLO counts. insufficient: too few events to judge.
+    """
+
+    reason: Literal["idle", "rolling_out", "down", "blind", "insufficient"]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class SloStatus:
-    """Everything known about one SLO at one moment."""
+    """Everything known about one SLO at one moment. `silence` is None while there is something to judge by."""
 
     slo: Slo
     state: SloState
     burns: tuple[Burn, ...]
     budget: Budget
     last_event_at_seconds: float | None
+    silence: Silence | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
+from agent.alerts.book import Labels, Returned
 from agent.model import Alert, Evidence, Recommendation
 from agent.raw import Raw
 from agent.sli.count import PendingBook
@@ -90,6 +91,8 @@ def _memory_form(memory: Memory, now_seconds: float) -> dict[str, object]:
         "lost_at_seconds": memory.lost_at_seconds,
         "definitions": memory.pending.definitions,
         "balances": [(slo, key, asdict(balance)) for (slo, key), balance in balances if balance is not None],
+        "returned": [(labels, asdict(back)) for labels, back in memory.alerts.returned.items()],
+        "ended": list(memory.alerts.ended.items()),
         "firing": [_alert_form(alert) for alert in memory.alerts.firing.values()],
         "ledger": [asdict(entry) for entry in memory.ledger.entries],
     }
@@ -147,10 +150,17 @@ def _restore_memory(memory: Memory, form: Mapping[str, Any]) -> float:
         {name: tuple(definition) for name, definition in form["definitions"].items()},
     )
     for alert in form["firing"]:
-        labels = tuple((key, value) for key, value in alert["labels"])
+        labels = _labels(alert["labels"])
         memory.alerts.firing[labels] = Alert(labels, alert["annotations"], alert["starts_at_seconds"])
+    for labels, back in form.get("returned", ()):  # a file of before has none
+        memory.alerts.returned[_labels(labels)] = Returned(**back)
+    memory.alerts.ended.update((_labels(labels), until) for labels, until in form.get("ended", ()))
     memory.ledger.entries += map(_recommendation, form["ledger"])
     return float(form["saved_at_seconds"])
+
+
+def _labels(pairs: Iterable[Sequence[str]]) -> Labels:
+    return tuple((key, value) for key, value in pairs)
 
 
 def _balance(form: dict[str, Any]) -> Balance:

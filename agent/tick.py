@@ -8,13 +8,13 @@ from agent.advice.ledger import Ledger
 from agent.advice.scale_out import scale_out
 from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
-from agent.alerts.health import last_results, target_status
+from agent.alerts.health import target_status
+from agent.alerts.silence import no_data
 from agent.alerts.slo_alerts import held_labels, slo_alerts, wants_alerts
 from agent.alerts.target_alerts import blind_alert, gpu_alerts, lost_alert, target_alerts
 from agent.model import Effects, Recommendation, SliSource, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import PendingBook, count_events
-from agent.sli.engine import counted_signal
 from agent.slo.status import slo_status
 from agent.windows import Windows
 
@@ -48,7 +48,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
             slo,
             windows.events[slo.name],
             now_seconds,
-            has_fresh_sources=_has_fresh_sources(slo, ours[slo.name], windows, now_seconds),
+            no_data=no_data(slo, ours[slo.name], windows, now_seconds),
             lost_at_seconds=memory.lost_at_seconds,
         )
         for slo in plan.slos
@@ -61,7 +61,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
         *blind_alert(windows, plan, now_seconds),
         *lost_alert(memory.lost_at_seconds, plan, now_seconds),
     ]
-    held = {labels for status in slos for labels in held_labels(status, plan)}
+    held = {labels for status in slos for labels in held_labels(status, plan, now_seconds)}
     held.update(_held_while_stale(targets, memory.alerts.firing))
     held.update(_held_after_restart(plan, memory, now_seconds))
     alerts = memory.alerts.settle(wanted, frozenset(held), now_seconds)
@@ -103,14 +103,6 @@ def _by_slo(pending: PendingBook, targets: tuple[TargetStatus, ...]) -> Mapping[
             for slo in pending.concerned(target.name, target.model, source):
                 found[slo.name].append(target)
     return found
-
-
-def _has_fresh_sources(slo: Slo, ours: list[TargetStatus], windows: Windows, now_seconds: float) -> bool:
-    """Whether somebody still tells what this SLO counts: a page that has it, or canaries."""
-    if slo.source == "canary":
-        oldest = now_seconds - (slo.pairs[0].short_seconds if slo.pairs else slo.period_seconds)
-        return any(r.at_seconds > oldest for t in ours for r in last_results(windows, t.name, 1, now_seconds))
-    return any(t.health in ("up", "stuck") and windows.has(t.name, counted_signal(slo)) for t in ours)
 
 
 def _held_while_stale(targets: tuple[TargetStatus, ...], firing: Iterable[Labels]) -> Iterator[Labels]:

@@ -8,6 +8,8 @@ from agent.model import Budget, Burn, Slo, SloStatus
 from agent.plan import Plan
 from agent.slo.burn import bad_events
 
+DAY_SECONDS = 86_400.0
+
 
 def burn_labels(slo: Slo, burn: Burn, node: str | None) -> tuple[tuple[str, str], ...]:
     """The identity of the alert for one pair of an SLO."""
@@ -38,17 +40,22 @@ def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iter
         if burn.is_burning:
             description = burn_words(slo, burn) + _recovery_words(status, burn)
             words = {"summary": _summary(slo, burn), "description": description, **common}
-            yield Wanted(burn_labels(slo, burn, plan.node), words)
+            calm = slo.calm_windows * burn.pair.short_seconds
+            yield Wanted(burn_labels(slo, burn, plan.node), words, burn.pair.long_seconds, calm)
     if _is_spent(status):
-        labels = alert_labels(
-            "SLOBudgetExhausted", "ticket", plan.node, slo=slo.name, service=slo.service, model=slo.model, role=slo.role
-        )
         words = {
             "summary": f"{slo.name}: the error budget is spent",
             "description": budget_words(status.budget),
             **common,
         }
-        yield Wanted(labels, words)
+        yield Wanted(spent_labels(slo, plan.node), words, DAY_SECONDS, slo.calm_windows * DAY_SECONDS / 12)
+
+
+def spent_labels(slo: Slo, node: str | None) -> tuple[tuple[str, str], ...]:
+    """The identity of the alert for a spent budget."""
+    return alert_labels(
+        "SLOBudgetExhausted", "ticket", node, slo=slo.name, service=slo.service, model=slo.model, role=slo.role
+    )
 
 
 def wants_alerts(status: SloStatus) -> bool:
@@ -56,11 +63,19 @@ def wants_alerts(status: SloStatus) -> bool:
     return any(burn.is_burning for burn in status.burns) or _is_spent(status)
 
 
-def held_labels(status: SloStatus, plan: Plan) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Alerts of pairs whose windows saw no events: silence does not show that the trouble is over."""
+def held_labels(status: SloStatus, plan: Plan, now_seconds: float) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Alerts of an SLO that nobody tells about, and of pairs whose windows saw no events: silence does not show that
+    the trouble is over. For `hold_seconds` after the last event; then it shows that nobody cares.
+    """
+    last, slo = status.last_event_at_seconds, status.slo
+    if last is not None and now_seconds - last > slo.hold_seconds:
+        return
+    is_silent = status.silence is not None and status.silence.reason in ("rolling_out", "down", "blind")
     for burn in status.burns:
-        if burn.reason == "no_events":
-            yield burn_labels(status.slo, burn, plan.node)
+        if is_silent or burn.reason == "no_events":
+            yield burn_labels(slo, burn, plan.node)
+    if is_silent:
+        yield spent_labels(slo, plan.node)
 
 
 def burn_words(slo: Slo, burn: Burn) -> str:

@@ -24,7 +24,7 @@ WORDS = {
     "within_budget": "not both burn faster: it does not alert",
     "too_few_bad_events": "both burn faster, on fewer bad events than burn.min_bad_events: it does not alert",
     "no_events": "a window without events: unknown, an alert that fires goes on",
-    "insufficient_coverage": "too little of the long window was watched: unknown",
+    "too_little_volume": "both burn faster, on too little traffic to spend half of that share: it does not alert",
 }
 Slo = Mapping[str, Any]
 
@@ -70,6 +70,8 @@ def explained(slo: Slo, at: float | None) -> Iterator[str]:
     budget_ratio = 1 - slo["objective_ratio"]
     when = "before its first evaluation" if at is None else datetime.fromtimestamp(at, UTC).strftime("%F %T UTC")
     yield f"SLO {slo['name']} of {slo['service']}, {when}: {slo['state']}"
+    if (silence := slo.get("silence")) is not None:
+        yield f"  {silence['reason'] + ':':<14} {silence['detail']}"
     yield f"  good means     {_good(slo)}, as {_witness(slo)}"
     yield f"  undecided      count as {slo['undecided']}"
     yield f"  error budget   1 - {slo['objective_ratio']:g} = {_short(budget_ratio)} of all events over {_window(slo)}"
@@ -103,6 +105,9 @@ def _pair_lines(slo: Slo, burn: Mapping[str, Any], budget_ratio: float) -> Itera
     yield f"{burn['severity']}/{burn['tier']}: alerts while {long} and {short} both burn faster than {factor} times"
     yield _rate_line(slo, long, burn["long_counts"], burn["long_rate"], burn.get("coverage_ratio", 1.0), budget_ratio)
     yield _rate_line(slo, short, burn["short_counts"], burn["short_rate"], 1.0, budget_ratio)
+    if (spent := burn.get("spent_ratio")) is not None:
+        share = burn["factor"] * burn["long_seconds"] / slo["period_seconds"]
+        yield f"  {long:<4} spent {spent:.2%} of the period's budget; at mean traffic it is {share:.2%} when it alerts"
     yield f"  {WORDS.get(burn['reason'], burn['reason'])}"
 
 

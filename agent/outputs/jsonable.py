@@ -19,6 +19,7 @@ from agent.model import (
     Level,
     Recommendation,
     Signals,
+    Silence,
     SloStatus,
     Snapshot,
     TargetStatus,
@@ -56,8 +57,10 @@ def slo_json(status: SloStatus) -> Json:
         "ttft_seconds": slo.ttft_seconds,
         "tpot_seconds": slo.tpot_seconds,
         "undecided": slo.undecided,
+        "min_bad_events": slo.min_bad_events,
         "runbook_url": slo.runbook_url,
         "state": status.state,
+        "silence": _plain(status.silence),
         "last_event_at": _plain(status.last_event_at_seconds),
         "budget": {
             "remaining_ratio": _plain(status.budget.remaining_ratio),
@@ -176,6 +179,7 @@ def _burn_json(burn: Burn) -> Json:
         "is_burning": burn.is_burning,
         "reason": burn.reason,
         "coverage_ratio": _plain(burn.coverage_ratio),
+        "spent_ratio": _plain(burn.spent_ratio),
     }
 
 
@@ -193,7 +197,7 @@ def _plain(value: object) -> object:
             plain: object = value if math.isfinite(value) else None
         case Counts():
             plain = {"good": value.good, "bad": value.bad, "undecided": value.undecided, "total": value.total}
-        case Figure() | Latency() | Level() | KvTransfer():
+        case Figure() | Latency() | Level() | KvTransfer() | Silence():
             plain = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         case Mapping():
             plain = {str(key): _plain(inner) for key, inner in value.items()}

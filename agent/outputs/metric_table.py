@@ -59,6 +59,10 @@ SLO_STATE = Metric(
     "slo_agent_slo_state", "gauge", ("slo", "state"), "1", "6 S",
     "1 for the state the SLO is in, 0 for the others: ok, burning, exhausted, no_traffic, no_data, insufficient_data.",
 )  # fmt: skip
+SLO_SILENCE = Metric(
+    "slo_agent_slo_silence", "gauge", ("slo", "reason"), "1", "5 S",
+    "1 for why nothing can be said about the SLO (idle, rolling_out, down, blind, insufficient), 0 for the others.",
+)  # fmt: skip
 ALERT_FIRING = Metric(
     "slo_agent_alert_firing", "gauge",
     ("alertname", "severity", "tier", "slo", "service", "model", "role", "node", "target"), "1", "4 S + 4 T",
@@ -228,7 +232,8 @@ SERIES_DROPPED = Metric(
 )  # fmt: skip
 
 VIEW_METRICS = (
-    EVENTS, BURN_RATE, BURN_FACTOR, BURNING, OBJECTIVE, BUDGET, COVERAGE, SLO_STATE, ALERT_FIRING, ALERTS_FIRING,
+    EVENTS, BURN_RATE, BURN_FACTOR, BURNING, OBJECTIVE, BUDGET, COVERAGE, SLO_STATE, SLO_SILENCE,
+    ALERT_FIRING, ALERTS_FIRING,
     TTFT, ITL, TPOT, E2E, PERCENTILE, MEAN,
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
     GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE,

@@ -13,6 +13,7 @@ WINDOWS = {"1m": 60.0, "5m": 300.0, "1h": 3600.0}
 SIGNALS = ("ttft", "itl", "tpot", "e2e", "queue", "canary_ttft", "canary_itl", "canary_tpot", "canary_e2e")
 PERCENTILES = ("p50", "p90", "p95", "p99")
 HEALTHS = ("up", "stale", "down", "stuck", "unknown")
+SILENCES = ("idle", "rolling_out", "down", "blind", "insufficient")
 HISTOGRAMS = {
     "ttft_seconds": table.TTFT,
     "itl_seconds": table.ITL,
@@ -57,6 +58,10 @@ def _slo_points(status: SloStatus) -> Iterator[Point]:
     yield Point(table.COVERAGE, (slo.name,), status.budget.coverage_ratio)
     for state in get_args(SloState):
         yield Point(table.SLO_STATE, (slo.name, state), float(state == status.state))
+    for reason in SILENCES:
+        yield Point(
+            table.SLO_SILENCE, (slo.name, reason), float(status.silence is not None and status.silence.reason == reason)
+        )
     for burn in status.burns:
         pair = burn.pair
         yield from _known(table.BURN_RATE, (slo.name, window_label(pair.short_seconds)), burn.short_rate)

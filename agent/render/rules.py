@@ -15,6 +15,7 @@ from agent.planning import make_plan
 from agent.render.counting import Counting, counting
 from agent.render.promql import duration, quoted, rule_file
 from agent.render.vllm_edges import DEFAULT_EDGES, Edges
+from agent.slo.burn import OUTAGE_RATIO, VOLUME_KNOWN_SECONDS, VOLUME_SHARE
 
 INTERVAL_SECONDS = 30.0
 LONG_INTERVAL_SECONDS = 120.0
@@ -54,9 +55,11 @@ def render_rules(config: Config, *, edges: Edges = DEFAULT_EDGES, matchers: str 
 def _groups(slo: Slo, counted: Counting, config: Config) -> Iterator[dict[str, Any]]:
     windows = sorted({seconds for pair in slo.pairs for seconds in (pair.short_seconds, pair.long_seconds)})
     quick = [seconds for seconds in windows if seconds < LONG_SECONDS]
-    slow = [seconds for seconds in windows if seconds >= LONG_SECONDS]
+    slow = _recordings(slo, counted, [seconds for seconds in windows if seconds >= LONG_SECONDS])
+    if _has_gate(slo):
+        slow.append(_period_recording(slo))
     if slow:
-        yield _group(f"slo-{slo.name}-long", LONG_INTERVAL_SECONDS, _recordings(slo, counted, slow))
+        yield _group(f"slo-{slo.name}-long", LONG_INTERVAL_SECONDS, slow)
     alerts = [_burn_alert(slo, pair, counted, config) for pair in slo.pairs]
     if counted.blind:
         alerts.append(_blind_alert(slo, counted, config))
@@ -86,6 +89,32 @@ def _recordings_of_window(slo: Slo, counted: Counting, window: str) -> list[dict
     ]
 
 
+def _has_gate(slo: Slo) -> bool:
+    return slo.volume_gate and bool(slo.pairs) and slo.period_seconds > VOLUME_KNOWN_SECONDS
+
+
+def _period_recording(slo: Slo) -> dict[str, Any]:
+    """Events of a whole period at the traffic of the part that was recorded; no value before a day of it was."""
+    seconds = min(pair.short_seconds for pair in slo.pairs)
+    window = duration(seconds)
+    recorded = f"{_recorded('slo:events:increase', slo, window)}[{duration(slo.period_seconds)}:{window}]"
+    return {
+        "record": "slo:events_expected:period",
+        "expr": f"avg_over_time({recorded}) * {slo.period_seconds / seconds:.10g} and "
+        f"count_over_time({recorded}) >= {VOLUME_KNOWN_SECONDS / seconds:.0f}",
+        "labels": _identity(slo),
+    }
+
+
+def _gate(slo: Slo, pair: BurnPair) -> str:
+    """The volume gate of the agent: see agent/slo/burn.py."""
+    long, expected = duration(pair.long_seconds), _recorded("slo:events_expected:period", slo, "")
+    share = pair.factor * pair.long_seconds / slo.period_seconds
+    bad, ratio = _recorded("slo:events_bad:increase", slo, long), _recorded("slo:error_ratio:ratio_increase", slo, long)
+    held = f"{bad} < {VOLUME_SHARE * share:.10g} * (1 - {slo.objective_ratio!r}) * {expected}"
+    return f"unless ({held} and {ratio} < {OUTAGE_RATIO:g})"
+
+
 def _burn_alert(slo: Slo, pair: BurnPair, counted: Counting, config: Config) -> dict[str, Any]:
     short, long = duration(pair.short_seconds), duration(pair.long_seconds)
     limit = f"{pair.factor:g} * (1 - {slo.objective_ratio!r})"
@@ -95,6 +124,8 @@ def _burn_alert(slo: Slo, pair: BurnPair, counted: Counting, config: Config) -> 
         # increase() extrapolates to the window's edges: three events may read 2.98.
         f"and {_recorded('slo:events_bad:increase', slo, long)} > {slo.min_bad_events - 0.5:g}",
     ]
+    if _has_gate(slo):
+        lines.append(_gate(slo, pair))
     spent = pair.factor * pair.long_seconds / slo.period_seconds
     period = duration(slo.period_seconds)
     return {

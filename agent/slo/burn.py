@@ -3,24 +3,29 @@
 Source: The Site Reliability Workbook, chapter 5, "Alerting on SLOs", multi-window, multi-burn-rate alerts.
 """
 
-from agent.model import Burn, BurnPair, Counts, Slo
+from agent.model import Budget, Burn, BurnPair, Counts, Slo
 from agent.stats.time_buckets import TimeBuckets
 
 ROUNDING_RATIO = 1e-9  # floats: 1 - 0.9 is less than 0.1, and 1/10 of bad events would burn faster than allowed
+VOLUME_KNOWN_SECONDS = 86_400.0  # traffic has a day and a night: before a whole one was watched its volume is not known
+OUTAGE_RATIO = 0.5  # so many bad events of a long window are an outage, however few they are
+VOLUME_SHARE = 0.5  # of what the long window spends at mean traffic: down to half of it a pair is as quick as ever
 
 
-def burn(slo: Slo, pair: BurnPair, events: TimeBuckets, now_seconds: float) -> Burn:
+def burn(slo: Slo, pair: BurnPair, events: TimeBuckets, now_seconds: float, period_events: float | None = None) -> Burn:
     """How one pair stands at `now_seconds`, with its reason.
 
     A long window must not speak for time it has not seen: while it is not yet full, the rest of it is taken to be just
     as busy, and good. So an agent that has just started fires when one that had always watched would.
+    `period_events` are those of a whole period, see `expected_events`; None: no gate on the volume.
     """
     short, long = events.since(now_seconds - pair.short_seconds), events.since(now_seconds - pair.long_seconds)
     coverage = events.coverage_ratio(pair.long_seconds, now_seconds)
     short_rate = burn_rate(slo, short)
     long_rate = burn_rate(slo, long, coverage)
-    reason = _reason(slo, pair, short_rate, long_rate, long)
-    return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason, coverage)
+    spent = bad_events(slo, long) / (slo.budget_ratio * period_events) if period_events else None
+    reason = _reason(slo, pair, short_rate, long_rate, long, spent)
+    return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason, coverage, spent)
 
 
 def burn_rate(slo: Slo, counts: Counts, coverage_ratio: float = 1.0) -> float | None:
@@ -36,11 +41,25 @@ def bad_events(slo: Slo, counts: Counts) -> float:
     return counts.bad + (counts.undecided if slo.undecided == "bad" else 0.0)
 
 
-def _reason(slo: Slo, pair: BurnPair, short_rate: float | None, long_rate: float | None, long: Counts) -> str:
+def expected_events(slo: Slo, budget: Budget) -> float | None:
+    """Events of a whole period at the traffic that was watched; None before a day of it was, and without events."""
+    if budget.coverage_ratio * slo.period_seconds < VOLUME_KNOWN_SECONDS or budget.counts.total <= 0:
+        return None
+    return budget.counts.total / budget.coverage_ratio
+
+
+def _reason(
+    slo: Slo, pair: BurnPair, short_rate: float | None, long_rate: float | None, long: Counts, spent: float | None
+) -> str:
     if short_rate is None or long_rate is None:
         return "no_events"
     if min(short_rate, long_rate) <= pair.factor * (1 + ROUNDING_RATIO):
         return "within_budget"
-    if bad_events(slo, long) < slo.min_bad_events:
+    bad = bad_events(slo, long)
+    if bad < slo.min_bad_events:
         return "too_few_bad_events"
+    if slo.volume_gate and spent is not None and bad < OUTAGE_RATIO * long.total:
+        share = pair.factor * pair.long_seconds / slo.period_seconds
+        if spent < VOLUME_SHARE * share:
+            return "too_little_volume"
     return "burning"

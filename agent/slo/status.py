@@ -1,8 +1,10 @@
 """The standing of an SLO: its burn pairs, its budget, and one word for its state."""
 
-from agent.model import Budget, Burn, Slo, SloState, SloStatus
-from agent.slo.burn import bad_events, burn
+from agent.model import Budget, Burn, Silence, Slo, SloState, SloStatus
+from agent.slo.burn import bad_events, burn, expected_events
 from agent.stats.time_buckets import TimeBuckets
+
+HELD_BACK = ("too_few_bad_events", "too_little_volume")  # both windows burn, on too little to say so
 
 
 def slo_status(
@@ -10,17 +12,18 @@ def slo_status(
     events: TimeBuckets,
     now_seconds: float,
     *,
-    has_fresh_sources: bool,
+    no_data: Silence | None = None,
     lost_at_seconds: float | None = None,
 ) -> SloStatus:
-    """Everything about one SLO at `now_seconds`. `has_fresh_sources`: somebody still tells us what happens.
+    """Everything about one SLO at `now_seconds`. `no_data` says why nobody tells us what happens; None: somebody does.
 
     `lost_at_seconds` is when the counts of before were lost, None where they were not.
     """
-    burns = tuple(burn(slo, pair, events, now_seconds) for pair in slo.pairs)
     budget = error_budget(slo, events, now_seconds, lost_at_seconds)
-    state = _state(budget, burns, has_fresh_sources=has_fresh_sources)
-    return SloStatus(slo, state, burns, budget, events.last_event_at_seconds)
+    period_events = expected_events(slo, budget) if slo.volume_gate else None
+    burns = tuple(burn(slo, pair, events, now_seconds, period_events) for pair in slo.pairs)
+    state = _state(budget, burns, has_data=no_data is None)
+    return SloStatus(slo, state, burns, budget, events.last_event_at_seconds, no_data or silence_of(state, burns))
 
 
 def error_budget(slo: Slo, events: TimeBuckets, now_seconds: float, lost_at_seconds: float | None = None) -> Budget:
@@ -39,15 +42,26 @@ def error_budget(slo: Slo, events: TimeBuckets, now_seconds: float, lost_at_seco
     return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent)
 
 
-def _state(budget: Budget, burns: tuple[Burn, ...], *, has_fresh_sources: bool) -> SloState:
+def _state(budget: Budget, burns: tuple[Burn, ...], *, has_data: bool) -> SloState:
     if any(b.is_burning for b in burns):
         return "burning"
-    if not has_fresh_sources:
+    if not has_data:
         return "no_data"
     if (burns[0].long_counts if burns else budget.counts).total <= 0:
         return "no_traffic"
     if budget.remaining_ratio is not None and budget.remaining_ratio <= 0:
         return "exhausted"
-    if any(b.reason == "too_few_bad_events" for b in burns):
+    if any(b.reason in HELD_BACK for b in burns):
         return "insufficient_data"
     return "ok"
+
+
+def silence_of(state: SloState, burns: tuple[Burn, ...]) -> Silence | None:
+    """Why sources that are well say too little; None where they say enough."""
+    if state == "no_traffic":
+        return Silence("idle", "the sources are well, and no request came")
+    held = next((b for b in burns if b.reason in HELD_BACK), None)
+    if state != "insufficient_data" or held is None:
+        return None
+    few = f"{held.long_counts.bad + held.long_counts.undecided:.0f} of {held.long_counts.total:.0f} events were bad"
+    return Silence("insufficient", f"{few}: fast, but too few to alert on")

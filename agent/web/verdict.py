@@ -9,6 +9,13 @@ from agent.web import words
 from agent.web.outcome_words import spoken
 
 Level = Literal["bad", "watch", "unknown", "good"]
+SILENCES = {
+    "idle": "no requests",
+    "rolling_out": "engines are starting",
+    "down": "engines are down",
+    "blind": "nothing tells what it counts",
+    "insufficient": "too few events",
+}
 URGENCY: tuple[Level, ...] = ("bad", "watch", "unknown", "good")
 
 STALE_TICK_SECONDS = 90.0
@@ -175,10 +182,12 @@ def _other_alerts(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
 
 
 def _unknown(snapshot: Snapshot) -> Iterator[Sentence]:
-    blind = [status.slo.name for status in snapshot.slos if status.state == "no_data"]
+    blind = [status for status in snapshot.slos if status.state == "no_data"]
     early = [status.slo.name for status in snapshot.slos if status.state == "insufficient_data"]
     if blind:
-        yield Sentence("unknown", f"No data to judge {words.listing(blind)}")
+        why = sorted({SILENCES[status.silence.reason] for status in blind if status.silence})
+        because = f": {', '.join(why)}" if why else ""
+        yield Sentence("unknown", f"No data to judge {words.listing([s.slo.name for s in blind])}{because}")
     if early:
         yield Sentence("unknown", f"Not enough data yet to judge {words.listing(early)}")
 

@@ -53,6 +53,8 @@ async def test_a_restored_memory_judges_as_the_first_would_have(tmp_path: Path) 
     second = reopened(tmp_path / "s.db", T0 + 601)
     assert first.alerts.firing
     assert second.alerts.firing == first.alerts.firing
+    assert first.alerts.ended
+    assert second.alerts.ended == first.alerts.ended
     for now in (T0 + 610, T0 + 620, T0 + 900):
         for memory in (first, second):
             memory.windows.take(engine_at(now).reading(now))

@@ -29,7 +29,15 @@ const REASONS = {
   within_budget: "within budget",
   too_few_bad_events: "too few bad events to tell",
   no_events: "no events",
-  insufficient_coverage: "not enough data yet",
+  too_little_volume: "too little traffic to tell",
+};
+
+const SILENCES = {
+  idle: "No requests come.",
+  rolling_out: "Engines are starting.",
+  down: "No engine answers.",
+  blind: "Nothing tells what it counts.",
+  insufficient: "Too few events to judge by.",
 };
 
 const URGENCY = ["burning", "exhausted", "no_data", "insufficient_data", "ok", "no_traffic"];
@@ -52,6 +60,7 @@ function card(slo, now) {
     { "data-key": slo.name },
     el("header", {}, el("h3", {}, slo.name), el(`span.pill.${level}`, {}, word)),
     el("p.promise", {}, promise(slo)),
+    slo.silence && el("p.fine", { title: slo.silence.detail }, SILENCES[slo.silence.reason] ?? slo.silence.reason),
     recovers && el("p.recovers", {}, `Nothing burns now: ${recovers}.`),
     isPast && isKnown(slo.last_event_at) && el("p.as-of", {}, "As of the last event, ", when(slo.last_event_at, now), ". What happened since is not known."),
     el(isPast ? "div.past" : "div", {}, budget(slo, level), burns(slo.burns, isPast)),

@@ -248,3 +248,32 @@ def test_no_traffic_and_no_data_are_told_apart(slo: Slo, state: str) -> None:
         kept = tuple(h for h in reading.histograms if h.signal != "queue_seconds")
         memory.windows.take(replace(reading, histograms=kept))
     assert tick(plan_of(slo), memory, T0 + 10).snapshot.slos[0].state == state
+
+
+def test_no_data_has_a_reason() -> None:
+    """rolling_out=>idle=>down, and blind where the page has not what is counted."""
+    memory, plan, engine = Memory(), plan_of(promise(), promise("queue")), FakeEngine()
+
+    def reasons(at: float) -> list[str | None]:
+        return [s.silence.reason if s.silence else None for s in tick(plan, memory, at).snapshot.slos]
+
+    assert reasons(T0) == ["rolling_out", "rolling_out"]
+    for at in (0, 700):
+        reading = engine.reading(T0 + at)
+        kept = tuple(h for h in reading.histograms if h.signal != "queue_seconds")
+        memory.windows.take(replace(reading, histograms=kept))
+    assert reasons(T0 + 700) == ["idle", "blind"]
+    for at in range(710, 760, 10):
+        memory.windows.take(no_page(T0 + at))
+    assert reasons(T0 + 760) == ["down", "down"]
+
+
+def test_an_alert_is_held_without_data_for_a_day_after_the_last_event() -> None:
+    """The windows' old events leave one by one; no page tells that it got better. In the end nobody cares."""
+    memory, plan = Memory(), plan_of(promise())
+    overloaded(plan, memory)
+    for at in (*range(300, 4_000, 60), 86_000, 87_000):
+        memory.windows.take(no_page(T0 + at))
+        effects = tick(plan, memory, T0 + at)
+        names = {alert.name for alert in effects.snapshot.alerts}
+        assert ("SLOBurnRate" in names) == (at <= 86_400 + 290), at

@@ -25,7 +25,7 @@ def lines(counts: Counts, undecided: str = "bad") -> str:
     events = TimeBuckets()
     events.begin(START - 3 * DAY)
     events.add(Events(START - 300, START, counts))
-    return "\n".join(explained(slo_json(slo_status(slo, events, START, has_fresh_sources=True)), START))
+    return "\n".join(explained(slo_json(slo_status(slo, events, START)), START))
 
 
 def test_the_sums_are_those_of_the_counts() -> None:

@@ -112,6 +112,7 @@ def test_an_slo_brings_the_counts_behind_its_rates() -> None:
             "short_counts": {"good": 0.0, "bad": 0.0, "undecided": 0.0, "total": 0.0},
             "long_counts": {"good": 970.0, "bad": 20.0, "undecided": 10.0, "total": 1000.0},
             "is_burning": False, "reason": "no_events", "coverage_ratio": 1.0,
+            "spent_ratio": None,
         }
     ]  # fmt: skip
     assert (shape["name"], shape["state"], shape["last_event_at"]) == ("chat-ttft", "ok", None)

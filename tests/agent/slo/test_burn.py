@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model import BurnPair, Counts, Events, Slo
+from agent.model import BurnPair, Counts, Events, Silence, Slo
 from agent.slo.burn import burn, burn_rate
 from agent.slo.status import error_budget, slo_status
 from agent.stats.time_buckets import TimeBuckets
@@ -137,17 +137,17 @@ def test_one_failure_burns_too_fast_below_so_many_events(pair: BurnPair, fewest:
 
 def test_no_events_are_no_rate_no_alert_and_no_budget() -> None:
     events = TimeBuckets()
-    status = slo_status(promise(0.99), events, T0, has_fresh_sources=True)
+    status = slo_status(promise(0.99), events, T0)
     assert (status.burns[0].reason, status.burns[0].long_rate) == ("no_events", None)
     assert (status.budget.remaining_ratio, status.state) == (None, "no_traffic")
-    assert slo_status(promise(0.99), events, T0, has_fresh_sources=False).state == "no_data"
+    assert slo_status(promise(0.99), events, T0, no_data=Silence("blind", "")).state == "no_data"
 
 
 def test_one_idle_hour_does_not_change_the_budget() -> None:
     events = month_of(HOUR, 1.0, per_second=1.0)
     before = error_budget(promise(0.99), events, T0)
     assert error_budget(promise(0.99), events, T0 + HOUR).counts.bad == before.counts.bad
-    assert slo_status(promise(0.99), events, T0 + HOUR, has_fresh_sources=True).state == "no_traffic"
+    assert slo_status(promise(0.99), events, T0 + HOUR).state == "no_traffic"
 
 
 def test_two_minutes_of_evidence_fire_the_fast_page_and_nothing_slower() -> None:
@@ -170,7 +170,7 @@ def test_an_slo_whose_period_no_pair_fits_still_has_a_state() -> None:
     slo = Slo("s", "chat", "e2e", "engine", 0.99, HOUR, (), 2.5)
     events = TimeBuckets()
     events.add(Events(T0 - 60, T0, Counts(good=100)))
-    assert slo_status(slo, events, T0, has_fresh_sources=True).state == "ok"
+    assert slo_status(slo, events, T0).state == "ok"
 
 
 @pytest.mark.parametrize(("policy", "rate"), [("bad", 30.0), ("good", 10.0)])

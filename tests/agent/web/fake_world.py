@@ -206,7 +206,7 @@ def _failed(target: str, at: float, number: int) -> ProbeResult:
 
 def _status(name: str, state: SloState, remaining: float | None) -> SloStatus:
     slo = Slo(name, name.partition("-")[0], "e2e", "engine", 0.95, 7 * 86_400, PAIRS, 30.0, role="aggregated")
-    reason = {"insufficient_data": "insufficient_coverage"}.get(state, "no_events")
+    reason = {"insufficient_data": "too_few_bad_events"}.get(state, "no_events")
     burns = tuple(Burn(pair, None, None, Counts(), Counts(), is_burning=False, reason=reason) for pair in PAIRS)
     counts = Counts() if remaining is None else Counts(9_500, 380, 20)
     return SloStatus(slo, state, burns, Budget(remaining, counts, 0.02 if remaining == 1.0 else 0.6), None)
