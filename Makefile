@@ -48,7 +48,7 @@ format: $(VENV)/dev.stamp  ## lay the Python code out
 bench: $(VENV)/dev.stamp  ## what a tick, a page and a window cost
 	$(PY) -m pytest tests/benchmarks -s $(ARGS)
 
-conformance: $(VENV)/dev.stamp  ## detection and reset of every burn pair: expected, and ours
+conformance: $(VENV)/dev.stamp  ## the suite of docs/conformance.md: what is wanted, what the agent does, what others do
 	$(PY) tests/agent/slo/conformance.py
 
 image:  ## the container image: with docker, or with buildah where no registry is reachable
