@@ -41,27 +41,26 @@ class Plan:
     """Which numbers of a page make which sample. Numbers are named by their place's index."""
 
     start: int | None = None
-    samples: list[tuple[Key, Literal["counter", "gauge"], str, tuple[int, ...], float | None]] = field(
-        default_factory=list
-    )
+    samples: list[tuple[Key, Name, tuple[int, ...], float | None]] = field(default_factory=list)
     histograms: list[tuple[Key, Name, tuple[_Series, ...]]] = field(default_factory=list)
     _kept: dict[int, Sample] = field(default_factory=dict)  # by place in `samples`: most are the same at the next look
 
     def fill(self, values: Mapping[int, float]) -> Assembled:
         """The page's samples. A negative number is a sentinel such as -1: not known, for nothing we read can be one."""
         samples = []
-        for number, ((signal, engine, model, label), kind, over, ids, fixed) in enumerate(self.samples):
+        for number, ((signal, engine, model, label), row, ids, fixed) in enumerate(self.samples):
             if fixed is not None:
                 value = fixed
             elif len(ids) == 1:
-                value = values[ids[0]]
+                value = values[ids[0]] * row.scale
             else:
                 known = [values[id_] for id_ in ids if values[id_] >= 0]
-                value = (max(known) if over == "max" else sum(known)) if known else -1.0
+                value = (max(known) if row.over == "max" else sum(known)) * row.scale if known else -1.0
             if value < 0:
                 continue
             kept = self._kept.get(number)
             if kept is None or kept.value != value:
+                kind: Literal["counter", "gauge"] = "counter" if row.kind == "counter" else "gauge"
                 kept = self._kept[number] = Sample(signal, kind, engine, model, value, label)
             samples.append(kept)
         histograms, odd = [], 0
@@ -106,6 +105,8 @@ def make_plan(places: Mapping[int, Place]) -> Plan:
         if place.row:
             who = (place.row.signal, place.engine, place.model)
             best[who] = min(best.get(who, place.rank), place.rank)
+            nobody = (place.row.signal, place.engine, "")  # of a model's other names one may lack the model
+            best[nobody] = min(best.get(nobody, place.rank), place.rank)
     models = _models(places, front_ends)
     single: dict[Key, tuple[Name, list[int], float | None]] = {}
     buckets: dict[tuple[Key, str], dict[float, int]] = defaultdict(dict)
@@ -128,7 +129,7 @@ def make_plan(places: Mapping[int, Place]) -> Plan:
         else:
             totals[full, place.series] = id_
     for key, (row, ids, fixed) in single.items():
-        plan.samples.append((key, "counter" if row.kind == "counter" else "gauge", row.over, tuple(ids), fixed))
+        plan.samples.append((key, row, tuple(ids), fixed))
     by_key: dict[Key, list[_Series]] = defaultdict(list)
     for (key, name), by_edge in buckets.items():
         edges = tuple(sorted(by_edge))

@@ -6,14 +6,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from probes.marks import page_marks
-from probes.names import lmcache, lmcache_inprocess, versions, vllm
+from probes.names import dcgm, lmcache, lmcache_inprocess, versions, vllm
 from probes.page import BOOKS, System, SystemPage
 from probes.sample import PageWarning, Reading
 from probes.systems import TELLING, detect_system
 
-READ_AS: Mapping[str, System] = {"vllm": "vllm", "dynamo_worker": "vllm", "lmcache": "lmcache"}
 FAILED = ("error", "abort")  # finish reasons of requests that were not answered
-MEAN_SIGNALS = ("kv_usage_ratio", "cache_usage_ratio")  # averaged over engines; everything else adds up
+MEAN_SIGNALS = (  # averaged over engines or GPUs; everything else adds up
+    *("kv_usage_ratio", "cache_usage_ratio", "pool_kv_usage_ratio", "pool_requests_waiting"),
+    *(row.signal for row in dcgm.NAMES if row.unit in ("ratio", "celsius", "hertz")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +49,20 @@ def inspect_page(text: str) -> Inspection:
         known = ", ".join(name for name, _ in TELLING)
         warning = PageWarning("unknown_system", f"no series of a system we know; known are {known}")
         return Inspection("unknown", None, _count_samples(text), (), {}, (warning,))
-    if system not in READ_AS:
-        warning = PageWarning("not_read", f"this is a page of {system}, of which this version reads no signals")
-        return Inspection(system, None, _count_samples(text), (), {}, (warning,))
-    reading = SystemPage(READ_AS[system]).read(text, "page", 0.0)
+    reading = SystemPage(system).read(text, "page", 0.0)
     engines = sorted({(s.engine, s.model) for s in reading.samples if s.model})
     warnings = reading.warnings
     if reading.outcome != "ok":
         warnings = (*warnings, PageWarning(reading.outcome, reading.detail))
-    signals = _signals(reading, READ_AS[system])
-    poisoned = _poisoned(reading, READ_AS[system])
+    signals = _signals(reading, system)
+    poisoned = _poisoned(reading, system)
     if poisoned:
         signals |= {f"{signal}_sum": None for signal in poisoned}
         words = f"requests failed, for which vLLM observes times that never were: no mean of {', '.join(poisoned)}"
         warnings = (*warnings, PageWarning("poisoned_sums", words))
     return Inspection(
         system,
-        _version(text, READ_AS[system]),
+        _version(text, system),
         _count_samples(text),
         tuple(Engine(engine, model) for engine, model in engines),
         signals,
@@ -75,6 +74,8 @@ def _version(text: str, system: System) -> str | None:
     """What wrote the page, as far as its names tell (see names/versions.py for the form)."""
     if system == "vllm":
         return versions.guess_version(page_marks(text, vllm.PREFIXES, vllm.CONFIG_INFO), versions.VLLM)
+    if system != "lmcache":
+        return None
     return versions.guess_version(
         page_marks(text, (*lmcache.PREFIXES, *lmcache_inprocess.PREFIXES), ""), versions.LMCACHE
     )
@@ -97,7 +98,7 @@ def _signals(reading: Reading, system: System) -> dict[str, float | None]:
     signals: dict[str, float | None] = {
         name: sum(found) / (len(found) if name in MEAN_SIGNALS else 1) for name, found in values.items()
     }
-    for row in BOOKS[system].families[0].names:
+    for row in (row for family in BOOKS[system].families if not family.is_optional for row in family.names):
         name = f"{row.signal}_count" if row.kind == "histogram" else row.signal
         if name not in signals and not any(known.startswith(row.signal + "{") for known in signals):
             signals[name] = None

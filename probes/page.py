@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from probes.assembly import Plan, make_plan
+from probes.assembly import Assembled, Plan, make_plan
 from probes.books import BOOKS, System
 from probes.exposition import PageParser, PageValues
 from probes.place import Place, Placer
@@ -26,13 +26,14 @@ class SystemPage:
         page = self._parser.parse(text)
         found = self._plan_of(page.values).fill(page.values)
         warnings = _warnings(page, found.odd_histograms)
-        if not any(sample.signal in self._book.needed for sample in found.samples):
+        if not self._is_ours(found):
+            wanted = self._book.needed or ("any signal",)
             return Reading(
                 target,
                 self._book.system,
                 at_seconds,
                 outcome="not_" + self._book.system,
-                detail=f"the page has {page.series} series, but none that gives {self._book.needed[0]}; "
+                detail=f"the page has {page.series} series, but none that gives {wanted[0]}; "
                 f"is this a {self._book.system} server, and are its metrics on?",
                 warnings=warnings,
                 body_bytes=len(text),
@@ -47,6 +48,11 @@ class SystemPage:
             warnings=warnings,
             body_bytes=len(text),
         )
+
+    def _is_ours(self, found: Assembled) -> bool:
+        if not self._book.needed:
+            return bool(found.samples or found.histograms)
+        return any(sample.signal in self._book.needed for sample in found.samples)
 
     def _forget(self) -> None:
         """Begin anew: no series is known."""

@@ -36,7 +36,7 @@ class Placer:
 
     def __init__(self, book: Book) -> None:
         self._families = [(family, dict(_exposed_names(family))) for family in book.families]
-        self._has_capacity = book.system == "vllm"
+        self._has_capacity = book.system in ("vllm", "dynamo_worker")
 
     def is_needed(self, exposed: str) -> bool:
         """Whether series of that name can matter."""
@@ -75,14 +75,16 @@ def _exposed_names(family: Family) -> Iterator[tuple[str, tuple[Name, int]]]:
                 yield f"{name}_sum", (row, rank)
             else:
                 yield name, (row, rank)
-            if row.kind == "counter":
+            if row.kind == "counter" and name.endswith("_total"):
                 yield name.removesuffix("_total"), (row, rank + WITHOUT_TOTAL)
 
 
 def _row_place(family: Family, row: Name, rank: int, exposed: str, labels: Mapping[str, str]) -> Place | None:
+    if row.where is not None and labels.get(row.where[0]) != row.where[1]:
+        return None
     model = next((labels[label] for label in family.model_labels if label in labels), "")
     engine = _engine(family, labels)
-    label = labels.get(row.label, "") if row.label else ""
+    label = (labels.get(row.label) or row.blank) if row.label else ""
     series = _series(family, row, labels) if row.over else ""
     if row.kind != "histogram":
         return Place(row, "value", engine, model, label, series, 0.0, rank)

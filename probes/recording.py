@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from probes.nvml import gpu_reading
-from probes.page import SystemPage
+from probes.page import BOOKS, SystemPage
 from probes.sample import ProbeResult, Reading
 
-PAGE_SOURCES = ("vllm", "lmcache")
+PAGE_SOURCES = tuple(BOOKS)
 _PROBE = TypeAdapter(ProbeResult)
 
 
@@ -118,8 +118,7 @@ class EntryReader:
     def read(self, entry: Entry) -> Reading | ProbeResult | None:
         """What the entry says; None for a source this version does not know."""
         if entry.source in PAGE_SOURCES:
-            system = "lmcache" if entry.source == "lmcache" else "vllm"
-            page = self._pages.setdefault((entry.target, entry.source), SystemPage(system))  # type: ignore[arg-type]
+            page = self._pages.setdefault((entry.target, entry.source), SystemPage(entry.source))
             return page.read(entry.body, entry.target, entry.at_seconds)
         if entry.source not in ("nvml", "scrape", "probe"):
             return None

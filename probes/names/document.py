@@ -3,7 +3,17 @@
 import sys
 from collections.abc import Iterator, Sequence
 
-from probes.names import lmcache, lmcache_inprocess, vllm
+from probes.names import (
+    dcgm,
+    dynamo,
+    llm_d_epp,
+    lmcache,
+    lmcache_inprocess,
+    mooncake,
+    production_stack,
+    vllm,
+    vllm_router,
+)
 from probes.names.table import Name
 from probes.nvml import SIGNALS as GPU_SIGNALS
 
@@ -39,7 +49,7 @@ OUTCOMES = """
 | `status_401`, `status_403` | name a token in the target's `auth` |
 | `status_404` | is `metrics_path` right |
 | `status_3xx` | redirects are not followed; write the address they lead to |
-| `html`, `not_http`, `not_vllm`, `not_lmcache` | something else answers there, or vLLM has `--disable-log-stats` |
+| `html`, `not_http`, `not_vllm`, `not_lmcache`, ... | something else answers there, or vLLM has `--disable-log-stats` |
 | `gpu_lost`, `reset_required`, `nvml_error`, `no_permission` | GPUs; see below |
 """
 
@@ -67,6 +77,18 @@ outcome that says so and no numbers, and the library is started anew after 10 s,
 """
 
 
+NEIGHBOURS = (
+    ("Mooncake Store, master", "mooncake", mooncake.NAMES),
+    ("Mooncake Store, client", "mooncake", mooncake.CLIENT_NAMES),
+    ("Dynamo, front end", "dynamo_frontend", dynamo.FRONTEND_NAMES),
+    ("Dynamo, worker (besides vLLM's, which it passes on)", "dynamo_worker", dynamo.WORKER_NAMES),
+    ("llm-d endpoint picker", "llm_d_epp", llm_d_epp.NAMES),
+    ("vllm-router", "vllm_router", vllm_router.NAMES),
+    ("Router of production-stack", "production_stack_router", production_stack.NAMES),
+    ("DCGM exporter (from its documents; not verified live)", "dcgm", dcgm.NAMES),
+)
+
+
 def signals_document() -> str:
     """The whole page, ending in a newline."""
     vllm_rows = "\n".join(_table("vLLM", "vllm", vllm.PREFIXES, vllm.NAMES))
@@ -74,22 +96,25 @@ def signals_document() -> str:
     inside = "\n".join(
         _table("LMCache in vLLM's process", "lmcache or vllm", lmcache_inprocess.PREFIXES, lmcache_inprocess.NAMES)
     )
+    neighbours = "\n\n".join("\n".join(_table(title, source, ("",), names)) for title, source, names in NEIGHBOURS)
     capacity = f"\n\n`kv_capacity_tokens` stands in the labels of `{vllm.CONFIG_INFO}`.\n\n"
     gpus = "\n".join(f"| `{signal}` | {kind} | `{key}` |" for key, (signal, kind, _) in GPU_SIGNALS.items())
-    return f"{HEAD}\n{vllm_rows}{capacity}{lmcache_rows}\n\n{inside}\n{GPU}{gpus}\n{OUTCOMES}"
+    return f"{HEAD}\n{vllm_rows}{capacity}{lmcache_rows}\n\n{inside}\n\n{neighbours}\n{GPU}{gpus}\n{OUTCOMES}"
 
 
 def _table(title: str, source: str, prefixes: Sequence[str], names: Sequence[Name]) -> Iterator[str]:
     yield f"## {title} (source `{source}`)"
     yield ""
-    yield "Prefixes: " + ", ".join(f"`{prefix}`" for prefix in prefixes) + "."
-    yield ""
+    if any(prefixes):
+        yield "Prefixes: " + ", ".join(f"`{prefix}`" for prefix in prefixes) + "."
+        yield ""
     yield "| signal | kind | unit | names on the page, the best first | meaning | trap |"
     yield "|---|---|---|---|---|---|"
     for row in names:
         known = ", ".join(f"`{name}`" for name in row.names)
         by = f" By `{row.label}`." if row.label else ""
-        yield f"| `{row.signal}` | {row.kind} | {row.unit} | {known} | {row.meaning}{by} | {row.trap} |"
+        only = f" Only `{row.where[0]}={row.where[1]}`." if row.where else ""
+        yield f"| `{row.signal}` | {row.kind} | {row.unit} | {known} | {row.meaning}{by}{only} | {row.trap} |"
 
 
 if __name__ == "__main__":

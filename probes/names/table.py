@@ -14,6 +14,7 @@ class Name:
     `over` says how series that differ in labels we do not keep (worker, tenant, memory kind) become one: "sum", or
     "max" where each repeats the same events; "" where a second such series would be a mistake of the page. `scale`
     brings the page's unit to ours. `is_phase` marks times that vLLM observes wrongly for requests that failed.
+    `where` is (label, value): only series that have it count. `blank` is how an empty `label` is called.
     """
 
     signal: str
@@ -26,3 +27,5 @@ class Name:
     over: Literal["", "sum", "max"] = ""
     scale: float = 1.0
     is_phase: bool = False
+    where: tuple[str, str] | None = None
+    blank: str = ""

@@ -52,10 +52,10 @@ def test_tells_systems_apart_by_their_names(text: str, system: str) -> None:
     assert inspect_page(text).system == system
 
 
-def test_what_is_not_read_yet_says_so() -> None:
-    (warning,) = inspect_page('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 99\n').warnings
-    assert warning.code == "not_read"
-    assert "dcgm" in warning.message
+def test_a_page_of_a_known_system_that_says_nothing_we_read_is_told() -> None:
+    (warning,) = inspect_page("llm_d_epp_prefix_indexer_size 4096\n").warnings
+    assert warning.code == "not_llm_d_epp"
+    assert "1 series, but none that gives any signal" in warning.message
 
 
 def test_shape_and_values() -> None:
