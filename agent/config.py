@@ -5,33 +5,16 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from agent.auth import Auth
-from agent.model import Severity, SliName, SliSource, Tier
+from agent.config_base import DAY_SECONDS, LISTEN, LONGEST_SECONDS, Name, Section
+from agent.config_slo import Exclusion, Slo
+from agent.model import Severity, Tier
 from probes.canary.limits import CanaryLimits
 from probes.catalogue import Canary, default_canaries
 from probes.discovery.item import Discovery
 from probes.units import Seconds
-
-NAME = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
-LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$"
-FORMS = {  # what the patterns ask for, in words
-    NAME: "1 to 63 letters, digits, '.', '_' or '-', with a letter or digit at both ends",
-    LISTEN: "host:port, such as 127.0.0.1:9470",
-    r"^/": "a path that begins with /",
-}
-Name = Annotated[str, StringConstraints(pattern=NAME)]
-Ratio = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
-
-DAY_SECONDS = 86_400.0
-LONGEST_SECONDS = 93 * DAY_SECONDS  # events are kept so long (agent/stats/time_buckets.py)
-
-
-class Section(BaseModel):
-    """Base of every part of the tree: unknown keys are refused, values cannot change after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _http_url(url: str) -> str:
@@ -128,58 +111,6 @@ class BurnPolicy(Section):
     hold_seconds: Seconds = Field(
         DAY_SECONDS, description="An alert survives so long after the last event that was counted. Seconds."
     )
-
-
-class Slo(Section):
-    """One promise to the users."""
-
-    name: Name = Field(description="Its name in alerts, metrics and pages.")
-    service: Name = Field("llm", description="The service that makes the promise.")
-    sli: SliName = Field(description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput or stall.")
-    source: SliSource | None = Field(
-        None,
-        description="engine: all users' requests, from vLLM's counters; canary: ours. Default: engine; stall: canary.",
-    )
-    objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
-    period_seconds: Seconds = Field(
-        30 * DAY_SECONDS,
-        le=LONGEST_SECONDS,
-        description="Rolling period of the error budget, at most 93 days. Seconds.",
-    )
-    threshold_seconds: Seconds | None = Field(
-        None, description="Latency of a good event; availability: when a request must end; stall: longest gap. Seconds."
-    )
-    undecided: Literal["bad", "good"] = Field(
-        "bad", description="How events count that lie in the histogram bucket around the threshold."
-    )
-    model: str | None = Field(None, description="Only this served model; default: all.")
-    role: Literal["aggregated", "prefill", "decode"] | None = Field(None, description="Only this role; default: all.")
-    runbook_url: str = Field("", description="What whoever is paged should open.")
-
-    @field_validator("objective_ratio", mode="before")
-    @classmethod
-    def _not_percent(cls, value: object) -> object:
-        if isinstance(value, int | float) and not isinstance(value, bool) and 1 < value < 100:
-            raise ValueError(f"expected a ratio between 0 and 1. Write {value / 100:g}")
-        return value
-
-    @model_validator(mode="after")
-    def _threshold_where_needed(self) -> Self:
-        if self.sli == "goodput":
-            if self.threshold_seconds is not None:
-                raise ValueError("sli goodput has no threshold_seconds: it takes those of the section goodput")
-            return self
-        if self.sli == "stall" and self.source == "engine":
-            raise ValueError("vLLM does not count requests by their longest gap; write source: canary for sli stall")
-        if self.sli != "availability" and self.threshold_seconds is None:
-            raise ValueError(f"sli {self.sli} needs threshold_seconds, such as threshold_seconds: 2.5")
-        if self.source == "canary" and self.sli in ("queue", "itl"):
-            raise ValueError(f"a canary cannot see sli {self.sli} exactly; write source: engine")
-        if self.sli == "availability" and self.source != "canary" and self.threshold_seconds is None:
-            raise ValueError(
-                "availability from the engine needs threshold_seconds: when a request is late; such as 300"
-            )
-        return self
 
 
 class Prices(Section):
@@ -303,6 +234,9 @@ class Config(Section):
     canary_limits: CanaryLimits = Field(default_factory=CanaryLimits, description="What canaries may take.")
     spans: Spans = Field(default_factory=Spans, description="Where request spans come in.")
     slos: list[Slo] = Field(default_factory=list, description="The promises.")
+    exclusions: list[Exclusion] = Field(
+        default_factory=list, description="Time that counts for no SLO: maintenance, and incidents agreed not to count."
+    )
     burn: BurnPolicy = Field(default_factory=BurnPolicy, description="When a burning budget alerts.")
     prices: Prices = Field(default_factory=Prices, description="For tokens per dollar.")
     goodput: Goodput = Field(default_factory=Goodput, description="What a good request keeps.")

@@ -18,7 +18,8 @@ def cross_checks(config: Config, tree: Mapping[str, object], wrong: frozenset[st
     """
     yield from _twice("targets", _names(tree.get("targets")))
     yield from _twice("slos", _names(tree.get("slos")))
-    for parts, sentence in (*_windows(config), *_unknown_names(config), *_timeouts(config), *_sources(config)):
+    checks = (_windows, _unknown_names, _excluded_names, _timeouts, _sources)
+    for parts, sentence in (found for check in checks for found in check(config)):
         if not parts & wrong:
             yield sentence
     if "targets" not in wrong:
@@ -52,6 +53,15 @@ def _unknown_names(config: Config) -> Iterator[Check]:
         if target.gpu_type is not None and target.gpu_type not in prices:
             words = _unknown(f"targets[{index}].gpu_type", target.gpu_type, "key of prices.gpu_hour_dollars", prices)
             yield frozenset({"targets", "prices"}), words
+
+
+def _excluded_names(config: Config) -> Iterator[Check]:
+    slos = [slo.name for slo in config.slos]
+    for index, exclusion in enumerate(config.exclusions):
+        for place, name in enumerate(exclusion.slos):
+            if name != "*" and name not in slos:
+                words = _unknown(f"exclusions[{index}].slos[{place}]", name, "SLO", slos)
+                yield frozenset({"exclusions", "slos"}), words
 
 
 def _timeouts(config: Config) -> Iterator[Check]:

@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from agent.config import FORMS, Config
+from agent.config import Config
+from agent.config_base import FORMS
 from agent.config_checks import cross_checks
 from agent.config_mends import mend_for
 from agent.errors import ConfigError

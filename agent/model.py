@@ -68,6 +68,10 @@ class BurnPair:
 class Slo:
     """A promise: `objective_ratio` of the events of `sli` are good over a rolling `period_seconds`.
 
+    With `calendar` the budget runs over the present day, week, month or quarter of `time_zone` instead, and
+    `period_seconds` is that unit's usual length. It counts nothing before `epoch_seconds`. `policy` is what was agreed
+    to happen when the budget is spent.
+
     `threshold_seconds` is the latency a good event keeps; for availability it is the time within which a request must
     have ended, for stall the longest gap between two tokens. Goodput has `ttft_seconds` and `tpot_seconds` instead.
     `undecided` says how events count whose side of the threshold the histogram cannot tell. `min_bad_events` and
@@ -93,6 +97,10 @@ class Slo:
     runbook_url: str = ""
     ttft_seconds: float | None = None
     tpot_seconds: float | None = None
+    calendar: Literal["day", "week", "month", "quarter"] | None = None
+    time_zone: str = "UTC"
+    epoch_seconds: float | None = None
+    policy: str = ""
 
     @property
     def budget_ratio(self) -> float:
@@ -104,7 +112,8 @@ class Slo:
 class Burn:
     """How one pair stands now, with the counts it was computed from.
 
-    `reason` is "burning", "within_budget", "too_few_bad_events", "too_little_volume" or "no_events".
+    `reason` is "burning", "within_budget", "too_few_bad_events", "too_little_volume", "no_events" or
+    "excluded": it would burn if an exclusion did not take events out.
     A rate is None when its window saw no events. `coverage_ratio` is the part of the long window that was watched; the
     rest of it is taken to be just as busy, and good. `spent_ratio` is the part of the whole period's budget that the
     long window spent, at the period's own traffic; None where less than a day of it was watched.
@@ -137,6 +146,17 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Excluded:
+    """A stretch of the period that counts for nothing: why, who said so, and the events that lie in it."""
+
+    from_seconds: float
+    to_seconds: float
+    reason: str
+    by: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
 class Silence:
     """Why nothing can be said about an SLO now: `reason` for machines, `detail` for people.
 
@@ -158,6 +178,7 @@ class SloStatus:
     budget: Budget
     last_event_at_seconds: float | None
     silence: Silence | None = None
+    excluded: tuple[Excluded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

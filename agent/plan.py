@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.model import Slo
 from agent.sli.count import TargetFacts
+from agent.slo.exclusions import Exclusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Plan:
 
     slos: tuple[Slo, ...] = ()
     targets: Mapping[str, TargetFacts] = field(default_factory=dict)
+    exclusions: tuple[Exclusion, ...] = ()
     node: str | None = None
     scrape_interval_seconds: float = 10.0
     down_after_seconds: float = 30.0

@@ -2,20 +2,27 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from math import inf
 from pathlib import Path
 
 from agent.auth import Auth
 from agent.burn_windows import pairs_for
-from agent.config import Config, Slo, Target
+from agent.config import Config, Target
+from agent.config_slo import Exclusion as ExclusionItem
+from agent.config_slo import Slo
 from agent.model import BurnPair
 from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, Plan
 from agent.sli.count import TargetFacts
+from agent.slo.exclusions import Exclusion, Weekly
 from probes.canary.item import CanaryItem
 from probes.canary.task import ProbeTask, Route
 from probes.discovery.file import Found
 from probes.discovery.role import role_of
 from probes.scrape import PageTarget
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+CALENDAR_SECONDS = {"day": 86_400.0, "week": 7 * 86_400.0, "month": 30 * 86_400.0, "quarter": 91 * 86_400.0}
 
 
 def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
@@ -23,6 +30,7 @@ def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
     return Plan(
         slos=tuple(_promise(config, slo) for slo in config.slos),
         targets={target.name: _facts(config, target) for target in targets},
+        exclusions=tuple(map(_exclusion, config.exclusions)),
         node=config.node,
         scrape_interval_seconds=config.scrape.interval_seconds,
         down_after_seconds=config.scrape.down_after_seconds,
@@ -83,7 +91,7 @@ def _promise(config: Config, slo: Slo) -> Promise:
         sli=slo.sli,
         source=slo.source or ("canary" if slo.sli == "stall" else "engine"),
         objective_ratio=slo.objective_ratio,
-        period_seconds=slo.period_seconds,
+        period_seconds=_period_seconds(slo),
         pairs=_pairs(config, slo),
         threshold_seconds=slo.threshold_seconds,
         model=slo.model,
@@ -96,13 +104,38 @@ def _promise(config: Config, slo: Slo) -> Promise:
         runbook_url=slo.runbook_url,
         ttft_seconds=config.goodput.ttft_seconds if slo.sli == "goodput" else None,
         tpot_seconds=config.goodput.tpot_seconds if slo.sli == "goodput" else None,
+        calendar=slo.calendar,
+        time_zone=slo.time_zone,
+        epoch_seconds=slo.epoch.timestamp() if slo.epoch else None,
+        policy=slo.policy,
+    )
+
+
+def _period_seconds(slo: Slo) -> float:
+    """Of a calendar period its usual length: factors of burn pairs must not change from month to month."""
+    return CALENDAR_SECONDS[slo.calendar] if slo.calendar else slo.period_seconds
+
+
+def _exclusion(item: ExclusionItem) -> Exclusion:
+    weekly = None
+    if item.at is not None and item.length_seconds is not None:
+        hours, _, minutes = item.at.partition(":")
+        days = tuple(WEEKDAYS.index(day) for day in item.weekdays)
+        weekly = Weekly(days, 60 * int(hours) + int(minutes), item.length_seconds, item.time_zone)
+    return Exclusion(
+        tuple(item.slos),
+        item.reason,
+        item.by,
+        item.starts_at.timestamp() if item.starts_at else -inf,
+        item.ends_at.timestamp() if item.ends_at else inf,
+        weekly,
     )
 
 
 def _pairs(config: Config, slo: Slo) -> tuple[BurnPair, ...]:
     own = config.burn.windows
     if not own:
-        return pairs_for(slo.objective_ratio, slo.period_seconds)
+        return pairs_for(slo.objective_ratio, _period_seconds(slo))
     return tuple(BurnPair(w.severity, w.tier, w.short_seconds, w.long_seconds, w.factor) for w in own)
 
 

@@ -71,6 +71,7 @@ class Agent:
         self._gpus: GpuReader | None = None
         self._further: dict[str, tuple[float, Callable[[], None]]] = {}
         self._session: aiohttp.ClientSession | None = None
+        self._excluded: set[tuple[str, str]] = set()
         self._keeper = Keeper(config.state, metrics.delivered)
         self._jobs = Jobs(clock, self._run_skipped)
 
@@ -175,6 +176,8 @@ class Agent:
         self.metrics.ticked("tick", time.perf_counter() - began)
         for alert in effects.changed_alerts:
             _log_alert(alert.is_firing, dict(alert.labels), alert.annotations.get("summary", ""))
+        for slo, tier in self._newly_excluded(effects):
+            log.info("alert suppressed by an exclusion slo=%s tier=%s", slo, tier)
         for advice in effects.changed_recommendations:
             log.info("recommendation id=%s verdict=%s summary=%r", advice.id, advice.verdict or "open", advice.summary)
         for listener in self.listeners.on_effects:
@@ -185,6 +188,19 @@ class Agent:
         self.metrics.ticked("listeners", time.perf_counter() - began)
         if effects.changed_alerts:
             await self._save()
+
+    def _newly_excluded(self, effects: Effects) -> list[tuple[str, str]]:
+        """Burn pairs, by SLO, that an exclusion keeps from alerting since this tick."""
+        before, self._excluded = (
+            self._excluded,
+            {
+                (status.slo.name, f"{burn.pair.severity}/{burn.pair.tier}")
+                for status in effects.snapshot.slos
+                for burn in status.burns
+                if burn.reason == "excluded"
+            },
+        )
+        return sorted(self._excluded - before)
 
     async def _save(self) -> None:
         await self._keeper.save(self.view.memory, self.view.plan, self.clock.now_seconds())

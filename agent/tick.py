@@ -50,6 +50,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
             now_seconds,
             no_data=no_data(slo, ours[slo.name], windows, now_seconds),
             lost_at_seconds=memory.lost_at_seconds,
+            exclusions=plan.exclusions,
         )
         for slo in plan.slos
     )

@@ -30,7 +30,7 @@ def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iter
     slo = status.slo
     common = {
         "cause": cause.words,
-        "recommendation": advice or "no recommendation is open",
+        "recommendation": _advised(slo, advice),
         "budget": budget_words(status.budget),
         "runbook_url": slo.runbook_url,
         "dashboard_url": plan.dashboard_url,
@@ -49,6 +49,12 @@ def slo_alerts(status: SloStatus, cause: Cause, advice: str, plan: Plan) -> Iter
             **common,
         }
         yield Wanted(spent_labels(slo, plan.node), words, DAY_SECONDS, slo.calm_windows * DAY_SECONDS / 12)
+
+
+def _advised(slo: Slo, advice: str) -> str:
+    """The open recommendation, and what was agreed to happen to a spent budget."""
+    policy = f"error budget policy: {slo.policy}" if slo.policy else ""
+    return "; ".join(words for words in (advice, policy) if words) or "no recommendation is open"
 
 
 def spent_labels(slo: Slo, node: str | None) -> tuple[tuple[str, str], ...]:

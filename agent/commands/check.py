@@ -66,6 +66,7 @@ def _lines(config: Config) -> Iterator[str]:
         yield from _slo_lines(slo, interval)
     if slos:
         yield from _meaning_lines(config)
+    yield from _exclusion_lines(config)
     yield from (f"\nwarning: {sentence}." for sentence in service_warnings(slos, targets))
     yield from _canary_lines(config, len([t for t in targets if t.kind == "vllm"]))
     if not config.alertmanager.urls:
@@ -73,7 +74,7 @@ def _lines(config: Config) -> Iterator[str]:
 
 
 def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
-    period = window_word(slo.period_seconds)
+    period = f"each {slo.calendar} ({slo.time_zone})" if slo.calendar else window_word(slo.period_seconds)
     promise = f"{percent(slo.objective_ratio)} of what {slo.service} does is good over {period}"
     yield f"\nSLO {slo.name}: {promise} ({slo.source})"
     yield f"  good means: {good_words(slo)}"
@@ -86,8 +87,23 @@ def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
         limit = slo.ttft_seconds if slo.threshold_seconds is None else slo.threshold_seconds
         seen = f"bad once it is late, {limit:g} s on" if pending_for(slo) else "not seen by this SLO"
         yield f"  a request that hangs is {seen}"
+    if slo.policy:
+        yield f"  error budget policy: {slo.policy}"
     for warning in warnings(slo, interval):
         yield f"  warning: {warning}"
+
+
+def _exclusion_lines(config: Config) -> Iterator[str]:
+    if config.exclusions:
+        yield f"\nexclusions ({len(config.exclusions)}): what happens in them counts for nothing, good or bad"
+    for one in config.exclusions:
+        if one.weekdays:
+            when = f"{', '.join(one.weekdays)} {one.at} {one.time_zone} for {_span(one.length_seconds or 0.0)}"
+            bounds = [f"{word} {at:%F}" for word, at in (("from", one.starts_at), ("until", one.ends_at)) if at]
+            when = " ".join([when, *bounds])
+        else:
+            when = f"{one.starts_at:%F %H:%M %Z} to {one.ends_at:%F %H:%M %Z}"
+        yield f"  {when}: {one.reason}{f', {one.by}' if one.by else ''} ({', '.join(one.slos)})"
 
 
 def _meaning_lines(config: Config) -> Iterator[str]:

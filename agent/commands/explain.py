@@ -23,6 +23,7 @@ WORDS = {
     "burning": "both burn faster: it alerts",
     "within_budget": "not both burn faster: it does not alert",
     "too_few_bad_events": "both burn faster, on fewer bad events than burn.min_bad_events: it does not alert",
+    "excluded": "it would alert on events that an exclusion takes out: it does not",
     "no_events": "a window without events: unknown, an alert that fires goes on",
     "too_little_volume": "both burn faster, on too little traffic to spend half of that share: it does not alert",
 }
@@ -75,11 +76,27 @@ def explained(slo: Slo, at: float | None) -> Iterator[str]:
     yield f"  good means     {_good(slo)}, as {_witness(slo)}"
     yield f"  undecided      count as {slo['undecided']}"
     yield f"  error budget   1 - {slo['objective_ratio']:g} = {_short(budget_ratio)} of all events over {_window(slo)}"
+    yield from _agreed(slo)
     yield ""
     yield from _budget_lines(slo, budget_ratio)
     for burn in slo["burns"]:
         yield ""
         yield from _pair_lines(slo, burn, budget_ratio)
+
+
+def _agreed(slo: Slo) -> Iterator[str]:
+    if slo.get("policy"):
+        yield f"  policy         {slo['policy']}"
+    for one in slo.get("exclusions", ()):
+        out, who = one["counts"], f", {one['by']}" if one["by"] else ""
+        yield (
+            f"  excluded       {_stamp(one['from'])} to {_stamp(one['to'])}: {one['reason']}{who}; "
+            f"{out['bad'] + out['undecided']:,.0f} bad or undecided of {out['total']:,.0f} events"
+        )
+
+
+def _stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%F %H:%M")
 
 
 def _budget_lines(slo: Slo, budget_ratio: float) -> Iterator[str]:
@@ -147,7 +164,10 @@ def _witness(slo: Slo) -> str:
 
 
 def _window(slo: Slo) -> str:
-    return window_word(slo["period_seconds"])
+    since = f" since {_stamp(slo['epoch'])}" if slo.get("epoch") else ""
+    if slo.get("calendar"):
+        return f"this {slo['calendar']} ({slo['time_zone']}){since}"
+    return f"{window_word(slo['period_seconds'])}{since}"
 
 
 def _short(number: float) -> str:

@@ -69,6 +69,20 @@ def slo_json(status: SloStatus) -> Json:
             "counts": _plain(status.budget.counts),
         },
         "burns": [_burn_json(burn) for burn in status.burns],
+        "calendar": slo.calendar,
+        "time_zone": slo.time_zone,
+        "epoch": slo.epoch_seconds,
+        "policy": slo.policy,
+        "exclusions": [
+            {
+                "from": one.from_seconds,
+                "to": one.to_seconds,
+                "reason": one.reason,
+                "by": one.by,
+                "counts": _plain(one.counts),
+            }
+            for one in status.excluded
+        ],
     }
 
 

@@ -3,7 +3,10 @@
 Source: The Site Reliability Workbook, chapter 5, "Alerting on SLOs", multi-window, multi-burn-rate alerts.
 """
 
-from agent.model import Budget, Burn, BurnPair, Counts, Slo
+from collections.abc import Sequence
+
+from agent.model import Burn, BurnPair, Counts, Slo
+from agent.slo.exclusions import Span, counted
 from agent.stats.time_buckets import TimeBuckets
 
 ROUNDING_RATIO = 1e-9  # floats: 1 - 0.9 is less than 0.1, and 1/10 of bad events would burn faster than allowed
@@ -12,19 +15,30 @@ OUTAGE_RATIO = 0.5  # so many bad events of a long window are an outage, however
 VOLUME_SHARE = 0.5  # of what the long window spends at mean traffic: down to half of it a pair is as quick as ever
 
 
-def burn(slo: Slo, pair: BurnPair, events: TimeBuckets, now_seconds: float, period_events: float | None = None) -> Burn:
+def burn(
+    slo: Slo,
+    pair: BurnPair,
+    events: TimeBuckets,
+    now_seconds: float,
+    period_events: float | None = None,
+    excluded: Sequence[Span] = (),
+) -> Burn:
     """How one pair stands at `now_seconds`, with its reason.
 
     A long window must not speak for time it has not seen: while it is not yet full, the rest of it is taken to be just
     as busy, and good. So an agent that has just started fires when one that had always watched would.
-    `period_events` are those of a whole period, see `expected_events`; None: no gate on the volume.
+    `period_events` are those of a whole period, see `expected_events`; None: no gate on the volume. Events of the spans
+    in `excluded` do not count; where they alone keep the pair from burning, the reason is "excluded".
     """
-    short, long = events.since(now_seconds - pair.short_seconds), events.since(now_seconds - pair.long_seconds)
+    since = now_seconds - pair.short_seconds, now_seconds - pair.long_seconds
+    short, long = (counted(events, start, now_seconds, excluded) for start in since)
     coverage = events.coverage_ratio(pair.long_seconds, now_seconds)
     short_rate = burn_rate(slo, short)
     long_rate = burn_rate(slo, long, coverage)
     spent = bad_events(slo, long) / (slo.budget_ratio * period_events) if period_events else None
     reason = _reason(slo, pair, short_rate, long_rate, long, spent)
+    if reason != "burning" and any(until > since[1] for _, until in excluded):
+        reason = "excluded" if burn(slo, pair, events, now_seconds, period_events).is_burning else reason
     return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason, coverage, spent)
 
 
@@ -41,11 +55,12 @@ def bad_events(slo: Slo, counts: Counts) -> float:
     return counts.bad + (counts.undecided if slo.undecided == "bad" else 0.0)
 
 
-def expected_events(slo: Slo, budget: Budget) -> float | None:
+def expected_events(slo: Slo, events: TimeBuckets, now_seconds: float) -> float | None:
     """Events of a whole period at the traffic that was watched; None before a day of it was, and without events."""
-    if budget.coverage_ratio * slo.period_seconds < VOLUME_KNOWN_SECONDS or budget.counts.total <= 0:
+    coverage = events.coverage_ratio(slo.period_seconds, now_seconds)
+    if coverage * slo.period_seconds < VOLUME_KNOWN_SECONDS:
         return None
-    return budget.counts.total / budget.coverage_ratio
+    return sum(events.numbers_since(now_seconds - slo.period_seconds)) / coverage or None
 
 
 def _reason(

@@ -1,7 +1,11 @@
 """The standing of an SLO: its burn pairs, its budget, and one word for its state."""
 
+from collections.abc import Sequence
+
 from agent.model import Budget, Burn, Silence, Slo, SloState, SloStatus
 from agent.slo.burn import bad_events, burn, expected_events
+from agent.slo.exclusions import Exclusion, Span, counted, excluded_spans, told
+from agent.slo.period import budget_period
 from agent.stats.time_buckets import TimeBuckets
 
 HELD_BACK = ("too_few_bad_events", "too_little_volume")  # both windows burn, on too little to say so
@@ -14,30 +18,44 @@ def slo_status(
     *,
     no_data: Silence | None = None,
     lost_at_seconds: float | None = None,
+    exclusions: tuple[Exclusion, ...] = (),
 ) -> SloStatus:
     """Everything about one SLO at `now_seconds`. `no_data` says why nobody tells us what happens; None: somebody does.
 
     `lost_at_seconds` is when the counts of before were lost, None where they were not.
     """
-    budget = error_budget(slo, events, now_seconds, lost_at_seconds)
-    period_events = expected_events(slo, budget) if slo.volume_gate else None
-    burns = tuple(burn(slo, pair, events, now_seconds, period_events) for pair in slo.pairs)
+    longest = max([slo.period_seconds, *(pair.long_seconds for pair in slo.pairs)])
+    start = min(now_seconds - longest, budget_period(slo, now_seconds).start_seconds)
+    spans = excluded_spans(exclusions, slo.name, start, now_seconds)
+    budget = error_budget(slo, events, now_seconds, lost_at_seconds, spans)
+    period_events = expected_events(slo, events, now_seconds) if slo.volume_gate else None
+    burns = tuple(burn(slo, pair, events, now_seconds, period_events, spans) for pair in slo.pairs)
     state = _state(budget, burns, has_data=no_data is None)
-    return SloStatus(slo, state, burns, budget, events.last_event_at_seconds, no_data or silence_of(state, burns))
+    silence = no_data or silence_of(state, burns)
+    excluded = tuple(told(exclusions, slo.name, events, start, now_seconds)) if spans else ()
+    return SloStatus(slo, state, burns, budget, events.last_event_at_seconds, silence, excluded)
 
 
-def error_budget(slo: Slo, events: TimeBuckets, now_seconds: float, lost_at_seconds: float | None = None) -> Budget:
-    """What is left of the budget of the rolling period; see `Budget` for a period that is only partly covered.
+def error_budget(
+    slo: Slo,
+    events: TimeBuckets,
+    now_seconds: float,
+    lost_at_seconds: float | None = None,
+    excluded: Sequence[Span] = (),
+) -> Budget:
+    """What is left of the budget of the period; see `Budget` for a period that is only partly covered.
 
     1 - bad / (budget_ratio * events of the period); negative when overspent. None without events: an unused service
     keeps no promise. None as well while the period reaches back to counts that were lost: they were not all good.
     """
-    counts = events.since(now_seconds - slo.period_seconds)
-    coverage = events.coverage_ratio(slo.period_seconds, now_seconds)
+    start, length = budget_period(slo, now_seconds)
+    counts = counted(events, start, now_seconds, excluded)
+    began = now_seconds if events.began_at_seconds is None else max(start, events.began_at_seconds)
+    coverage = min(1.0, max(0.0, now_seconds - began) / length)
     if counts.total <= 0 or coverage <= 0:
         return Budget(None, counts, coverage)
     spent = bad_events(slo, counts) / (slo.budget_ratio * counts.total)
-    if lost_at_seconds is not None and now_seconds - slo.period_seconds < lost_at_seconds:
+    if lost_at_seconds is not None and start < lost_at_seconds:
         return Budget(None, counts, coverage, 1.0 - spent)
     return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent)
 

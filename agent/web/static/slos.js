@@ -29,6 +29,7 @@ const REASONS = {
   within_budget: "within budget",
   too_few_bad_events: "too few bad events to tell",
   no_events: "no events",
+  excluded: "excluded: maintenance",
   too_little_volume: "too little traffic to tell",
 };
 

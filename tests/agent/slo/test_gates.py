@@ -8,7 +8,7 @@ import pytest
 from agent.alerts.book import AlertBook, Wanted, alert_labels
 from agent.model import BurnPair, Counts, Events, Slo
 from agent.slo.burn import burn, expected_events
-from agent.slo.status import error_budget, slo_status
+from agent.slo.status import slo_status
 from agent.state_forms import SavedMemory
 from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
@@ -63,7 +63,7 @@ def test_before_a_whole_day_was_watched_there_is_no_gate() -> None:
     events = TimeBuckets()
     events.add(Events(T0 - 20 * HOUR, T0 - HOUR, Counts(good=1e6)))
     events.add(Events(T0 - HOUR, T0, Counts(90, 10)))
-    assert expected_events(SLO, error_budget(SLO, events, T0)) is None
+    assert expected_events(SLO, events, T0) is None
     assert burn(SLO, FAST, events, T0).reason == "burning"
     assert slo_status(SLO, events, T0).burns[0].spent_ratio is None
 

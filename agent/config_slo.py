@@ -1,0 +1,129 @@
+"""The promises, and the time that does not count for them."""
+
+from typing import Annotated, Literal, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, AwareDatetime, Field, field_validator, model_validator
+
+from agent.config_base import DAY_SECONDS, LONGEST_SECONDS, Name, Ratio, Section
+from agent.model import SliName, SliSource
+from probes.units import Seconds
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
+        raise ValueError("this machine knows no such time zone. Write one such as Europe/Berlin, or UTC") from None
+    return name
+
+
+TimeZone = Annotated[str, AfterValidator(_known_zone)]
+
+
+class Slo(Section):
+    """One promise to the users."""
+
+    name: Name = Field(description="Its name in alerts, metrics and pages.")
+    service: Name = Field("llm", description="The service that makes the promise.")
+    sli: SliName = Field(description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput or stall.")
+    source: SliSource | None = Field(
+        None,
+        description="engine: all users' requests, from vLLM's counters; canary: ours. Default: engine; stall: canary.",
+    )
+    objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
+    period_seconds: Seconds = Field(
+        30 * DAY_SECONDS,
+        le=LONGEST_SECONDS,
+        description="Rolling period of the error budget, at most 93 days. Seconds.",
+    )
+    calendar: Literal["day", "week", "month", "quarter"] | None = Field(
+        None, description="The budget runs over the present day, week, month or quarter instead; default: it rolls."
+    )
+    time_zone: TimeZone = Field("UTC", description="By whose clocks a calendar period begins, such as Europe/Berlin.")
+    epoch: AwareDatetime | None = Field(
+        None, description="The budget counts nothing before it, such as 2026-01-31T12:00:00Z; burn rates do."
+    )
+    policy: str = Field(
+        "", description="What was agreed to happen when the budget is spent; stands in the alerts and on the page."
+    )
+    threshold_seconds: Seconds | None = Field(
+        None, description="Latency of a good event; availability: when a request must end; stall: longest gap. Seconds."
+    )
+    undecided: Literal["bad", "good"] = Field(
+        "bad", description="How events count that lie in the histogram bucket around the threshold."
+    )
+    model: str | None = Field(None, description="Only this served model; default: all.")
+    role: Literal["aggregated", "prefill", "decode"] | None = Field(None, description="Only this role; default: all.")
+    runbook_url: str = Field("", description="What whoever is paged should open.")
+
+    @field_validator("objective_ratio", mode="before")
+    @classmethod
+    def _not_percent(cls, value: object) -> object:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 1 < value < 100:
+            raise ValueError(f"expected a ratio between 0 and 1. Write {value / 100:g}")
+        return value
+
+    @model_validator(mode="after")
+    def _one_period(self) -> Self:
+        if self.calendar is not None and "period_seconds" in self.model_fields_set:
+            raise ValueError("a calendar period and period_seconds are two periods. Take one of them out")
+        return self
+
+    @model_validator(mode="after")
+    def _threshold_where_needed(self) -> Self:
+        if self.sli == "goodput":
+            if self.threshold_seconds is not None:
+                raise ValueError("sli goodput has no threshold_seconds: it takes those of the section goodput")
+            return self
+        if self.sli == "stall" and self.source == "engine":
+            raise ValueError("vLLM does not count requests by their longest gap; write source: canary for sli stall")
+        if self.sli != "availability" and self.threshold_seconds is None:
+            raise ValueError(f"sli {self.sli} needs threshold_seconds, such as threshold_seconds: 2.5")
+        if self.source == "canary" and self.sli in ("queue", "itl"):
+            raise ValueError(f"a canary cannot see sli {self.sli} exactly; write source: engine")
+        if self.sli == "availability" and self.source != "canary" and self.threshold_seconds is None:
+            raise ValueError(
+                "availability from the engine needs threshold_seconds: when a request is late; such as 300"
+            )
+        return self
+
+
+class Exclusion(Section):
+    """Time that counts for nothing, good or bad: once, or every week. One written later changes the past as well."""
+
+    reason: str = Field(min_length=1, description="Why; stands in `explain`, the API and on the page.")
+    by: str = Field("", description="Who said so.")
+    slos: list[str] = Field(default=["*"], min_length=1, description="SLO names, or * for all.")
+    starts_at: AwareDatetime | None = Field(
+        None, description="From when, such as 2026-01-31T12:00:00Z; of a weekly one: its first day."
+    )
+    ends_at: AwareDatetime | None = Field(None, description="Until when; a weekly one without it goes on for ever.")
+    weekdays: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] = Field(
+        default_factory=list, description="Every week on these days; default: once, from starts_at to ends_at."
+    )
+    at: str | None = Field(None, pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="Weekly: when on that day, HH:MM.")
+    length_seconds: Seconds | None = Field(None, le=7 * DAY_SECONDS, description="Weekly: for how long. Seconds.")
+    time_zone: TimeZone = Field("UTC", description="Weekly: by whose clocks, such as Europe/Berlin.")
+
+    @field_validator("at", mode="before")
+    @classmethod
+    def _yaml_minutes(cls, value: object) -> object:
+        """YAML 1.1 reads a plain 12:30 as 750."""
+        is_minutes = isinstance(value, int) and not isinstance(value, bool)
+        return f"{value // 60:02d}:{value % 60:02d}" if is_minutes else value  # type: ignore[operator]  # an int
+
+    @model_validator(mode="after")
+    def _once_or_weekly(self) -> Self:
+        if self.weekdays:
+            if self.at is None or self.length_seconds is None:
+                raise ValueError(
+                    'a weekly exclusion needs at and length_seconds, such as at: "02:00", length_seconds: 3600'
+                )
+        elif self.at is not None or self.length_seconds is not None:
+            raise ValueError("at and length_seconds are of a weekly exclusion. Write weekdays, such as [sun]")
+        elif self.starts_at is None or self.ends_at is None:
+            raise ValueError("expected starts_at and ends_at, or weekdays. Write 2026-01-31T12:00:00Z for a time")
+        if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
+            raise ValueError("starts_at is not before ends_at. Swap them")
+        return self
