@@ -8,10 +8,11 @@ from agent.advice.ledger import Ledger
 from agent.advice.scale_out import scale_out
 from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
+from agent.alerts.gpu_alerts import gpu_alerts
 from agent.alerts.health import target_status
 from agent.alerts.silence import no_data
 from agent.alerts.slo_alerts import held_labels, slo_alerts, wants_alerts
-from agent.alerts.target_alerts import blind_alert, gpu_alerts, lost_alert, target_alerts
+from agent.alerts.target_alerts import blind_alert, lost_alert, target_alerts
 from agent.model import Effects, Recommendation, SliSource, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import PendingBook, count_events

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.alerts.cache_tier import caches_down
 from agent.model import Slo, TargetStatus
 from agent.signals.sums import add_up
 from agent.sli.count import TargetFacts, concerns
@@ -26,9 +27,14 @@ def likely_cause(
 ) -> Cause:
     """What most probably makes this SLO burn. Nothing clear is said to be unknown."""
     ours = [s for s in statuses if s.source in ("vllm", "") and concerns(slo, targets.get(s.name), s.model)]
+    caches = caches_down([s.name for s in ours], statuses, targets, windows)
+    cache_words = f"the cache server {caches[0].name} is down: {caches[0].detail}" if caches else ""
     for health, code in (("stuck", "engine_stuck"), ("down", "engine_unreachable")):
         if hit := [s for s in ours if s.health == health]:
-            return Cause(code, f"{hit[0].name} is {health}: {hit[0].detail}")
+            also = f"; {cache_words}" if cache_words else ""
+            return Cause(code, f"{hit[0].name} is {health}: {hit[0].detail}{also}")
+    if cache_words:
+        return Cause("cache_tier_down", f"{cache_words}; what it held is computed anew")
     sums = add_up(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, [s.name for s in ours]))
     usage, waiting = sums.level("kv_usage_ratio", as_mean=True), sums.level("requests_waiting")
     preemptions = sums.counter("preemptions_total")

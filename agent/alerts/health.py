@@ -14,13 +14,17 @@ from probes.sample import ProbeResult
 
 NO_ANSWER = ("head_timeout", "first_token_timeout", "stall_timeout", "total_timeout")
 PROGRESS = ("generation_tokens_total", "prompt_tokens_total")
+AWAKE = "awake"
 AGE_OUT_SECONDS = 300.0
 AGE_OUT_GAPS = 3.0  # usual gaps between canaries without one
 STRIKES = 2  # unanswered canaries in a row, before an engine without visible requests is called stuck
 
 
 def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, now_seconds: float) -> TargetStatus:
-    """The status of one target. Slow is not stuck: stuck means requests inside and no progress whatever."""
+    """The status of one target. Slow is not stuck: stuck means requests inside and no progress whatever.
+
+    An engine that sleeps is up, and its words say that it serves nobody: somebody put it to sleep.
+    """
     log = windows.targets.get(name)
     if log is None:
         return TargetStatus(name, "", "unknown", None, "", "not read yet", facts.model, facts.role, facts.labels)
@@ -42,6 +46,7 @@ def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, n
         return TargetStatus(name, log.source, "stale", seen, last.outcome, words, model, facts.role, facts.labels)
     words = _stuck_words(name, log, plan, windows, now_seconds)
     health: Literal["stuck", "up"] = "stuck" if words else "up"
+    words = words or _asleep_words(name, windows, seen)
     return TargetStatus(name, log.source, health, seen, last.outcome, words, model, facts.role, facts.labels)
 
 
@@ -70,11 +75,14 @@ def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_se
     last_ok = log.last_ok
     if log.source != "vllm" or last_ok is None:
         return ""
-    for key, increments in windows.increments.items():
-        if key.target == name and (words := _frozen_words(key.engine, increments, last_ok.at_seconds, plan)):
+    awake = [
+        key for key, kept in windows.increments.items() if key.target == name and kept and not _sleep_state(kept[-1])
+    ]
+    for key in awake:
+        if words := _frozen_words(key.engine, windows.increments[key], last_ok.at_seconds, plan):
             return words
     strikes = last_results(windows, name, STRIKES, now_seconds)
-    if len(strikes) == STRIKES and all(result.outcome in NO_ANSWER for result in strikes):
+    if awake and len(strikes) == STRIKES and all(result.outcome in NO_ANSWER for result in strikes):
         began = strikes[0].planned_at_seconds
         after = [i for i in windows.between(began, now_seconds, [name]) if i.from_seconds >= began]
         if after and all(_progressed(i) is False for i in after):
@@ -86,11 +94,10 @@ def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_se
 
 
 def _frozen_words(engine: str, increments: Sequence[Increment], seen_seconds: float, plan: Plan) -> str:
-    """Readings up to the newest that all had requests running, and no progress between them."""
-    began = newest = increments[-1].to_seconds if increments else seen_seconds
-    running = _running(increments[-1]) if increments else 0.0
+    """Readings up to the newest that all had requests inside, and no progress between them."""
+    began = newest = increments[-1].to_seconds
     for increment in reversed(increments):
-        if _running(increment) <= 0:
+        if _inside(increment) <= 0:
             break
         began = increment.to_seconds
         if _progressed(increment) is not False:
@@ -98,14 +105,40 @@ def _frozen_words(engine: str, increments: Sequence[Increment], seen_seconds: fl
     if newest < seen_seconds or newest - began < plan.stuck_after_seconds:
         return ""
     return (
-        f"engine {engine} has {running:.0f} requests running and made no step in {newest - began:.0f} s, "
+        f"engine {engine} has {_inside_words(increments[-1])} and made no step in {newest - began:.0f} s, "
         f"while its page answers"
     )
 
 
-def _running(increment: Increment) -> float:
-    """Requests running at its end; one that the page does not tell cannot be called stuck."""
-    return increment.gauges.get(("requests_running", ""), 0.0)
+def _inside(increment: Increment) -> float:
+    """Requests inside at its end; those that the page does not tell cannot be called stuck."""
+    return sum(increment.gauges.get((f"requests_{state}", ""), 0.0) for state in ("running", "waiting"))
+
+
+def _inside_words(increment: Increment) -> str:
+    """Deferred ones are named: they wait for something outside the engine."""
+    running, waiting = (increment.gauges.get((f"requests_{state}", ""), 0.0) for state in ("running", "waiting"))
+    deferred = increment.gauges.get(("requests_waiting_by_reason", "deferred"), 0.0)
+    of_them = f" ({deferred:.0f} deferred: for KV from a cache or another instance)" if deferred > 0 else ""
+    told = [f"{running:.0f} requests running"] * (running > 0) + [f"{waiting:.0f} waiting{of_them}"] * (waiting > 0)
+    return ", ".join(told)
+
+
+def _sleep_state(increment: Increment) -> str:
+    """How the engine sleeps: weights_offloaded or discard_all; "" for one that is awake or does not say."""
+    states = (label for (signal, label), value in increment.gauges.items() if signal == "engine_sleep_state" and value)
+    return next((state for state in states if state != AWAKE), "")
+
+
+def _asleep_words(name: str, windows: Windows, seen_seconds: float) -> str:
+    """Which engines on a target's newest page sleep; "" when none does."""
+    asleep = {
+        key.engine: state
+        for key, kept in windows.increments.items()
+        if key.target == name and kept and kept[-1].to_seconds >= seen_seconds and (state := _sleep_state(kept[-1]))
+    }
+    told = ", ".join(f"engine {engine} sleeps ({state})" for engine, state in sorted(asleep.items()))
+    return f"{told}: it serves nobody until it is woken" if told else ""
 
 
 def _progressed(increment: Increment) -> bool | None:

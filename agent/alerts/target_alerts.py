@@ -1,8 +1,10 @@
-"""Alerts about one target: unreachable, stuck, canary down, cache tier down, GPU fault; and about our own sight."""
+"""Alerts about one target: unreachable, stuck, canary down, cache tier down; and about our own sight."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from agent.alerts.book import Wanted, alert_labels
+from agent.alerts.cache_tier import caches_down
 from agent.alerts.health import last_results
 from agent.model import TargetStatus
 from agent.plan import Plan
@@ -16,8 +18,7 @@ NAMES = {"vllm": "EngineUnreachable", "lmcache": "CacheTierDown"}
 MENDS = {
     "EngineUnreachable": "look at the pod or process; if it restarts again and again, its log says why",
     "EngineStuck": "restart the engine process; its API server goes on answering /health, so nothing else will",
-    "CacheTierDown": "restart the cache server; the engines go on serving, with slower first tokens",
-    "GPUFault": "drain the node; look for XID errors in the kernel log",
+    "CacheTierDown": "restart the cache server; look whether its engines go on: one that was waiting for it may hang",
     "CanaryDown": "try the request by hand: slo-agent probe URL",
 }
 
@@ -32,26 +33,9 @@ def target_alerts(
             severity = "page" if name == "EngineUnreachable" else "ticket"
             yield _wanted(name, severity, status, plan, f"{status.name} cannot be reached", status.detail)
         elif status.health == "stuck":
-            yield _wanted("EngineStuck", "page", status, plan, f"{status.name} is stuck", status.detail)
+            wanted = _wanted("EngineStuck", "page", status, plan, f"{status.name} is stuck", status.detail)
+            yield _with_cache_down(wanted, caches_down([status.name], statuses, plan.targets, windows))
         yield from _canary_down(status, plan, windows, now_seconds)
-
-
-def gpu_alerts(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wanted]:
-    """GPUFault: a GPU of this node that gave figures, or should, and has given none for a while."""
-    for name, log in windows.targets.items():
-        seen = log.last_ok.at_seconds if log.last_ok else log.first_attempt_at_seconds
-        last = log.last_attempt
-        watched = now_seconds - max(seen, windows.restored_at_seconds or seen)
-        if log.source == "nvml" and last.outcome != "ok" and watched >= plan.down_after_seconds:
-            words = {
-                "summary": f"{name} gives no figures",
-                "description": f"no reading for {now_seconds - seen:.0f} s: {last.outcome}: {last.detail}",
-                "cause": f"{last.outcome}: {last.detail}",
-                "recommendation": MENDS["GPUFault"],
-                "dashboard_url": plan.dashboard_url,
-                "page_url": plan.page_url,
-            }
-            yield Wanted(alert_labels("GPUFault", "ticket", plan.node, target=name), words)
 
 
 def blind_alert(windows: Windows, plan: Plan, now_seconds: float) -> Iterator[Wanted]:
@@ -86,6 +70,22 @@ def lost_alert(lost_at_seconds: float | None, plan: Plan, now_seconds: float) ->
         yield Wanted(alert_labels("SLOStateLost", "ticket", plan.node), words)
 
 
+def _with_cache_down(wanted: Wanted, caches: Sequence[TargetStatus]) -> Wanted:
+    """A cache server that is down at the same time is the likelier cause of an engine that asks one.
+
+    vLLM 0.32 with LMCache 0.5.6, its server killed: no step, and 300 s later (lmcache.mp.mq_timeout, and vLLM's own
+    limit of a step) the engine died; a server that was started again in between did not help it.
+    """
+    if not caches:
+        return wanted
+    words = {
+        "cause": f"the cache server {caches[0].name} is down ({caches[0].detail}), and an engine that waits for one "
+        f"stands still: {wanted.annotations['description']}",
+        "recommendation": f"restart the cache server {caches[0].name}, then this engine if it makes no step soon",
+    }
+    return replace(wanted, annotations={**wanted.annotations, **words})
+
+
 def _canary_down(status: TargetStatus, plan: Plan, windows: Windows, now_seconds: float) -> Iterator[Wanted]:
     """Strikes are counted per kind of canary: one that is answered says nothing about another."""
     for kind in sorted({result.kind for result in windows.probes.get(status.name, ())}):
@@ -101,14 +101,15 @@ def _canary_down(status: TargetStatus, plan: Plan, windows: Windows, now_seconds
 
 def _wanted(name: str, severity: str, status: TargetStatus, plan: Plan, summary: str, detail: str) -> Wanted:
     facts = plan.targets.get(status.name)
+    is_engine = status.source == "vllm"
     labels = alert_labels(
         name,
         severity,
         plan.node,
         target=status.name,
         service=facts.service if facts else None,
-        model=status.model,
-        role=status.role if status.source == "vllm" else None,
+        model=status.model if is_engine else facts.model if facts else None,  # pages of a cache name the model's folder
+        role=status.role if is_engine else None,
     )
     words = {
         "summary": summary,

@@ -17,6 +17,7 @@ from agent.simulator.replica import Replica
 from agent.simulator.seeds import stream
 
 METRICS_CONTENT_TYPE = "text/plain; version=1.0.0; charset=utf-8"  # vLLM 0.32 with prometheus_client 0.26
+CLIENT_GONE = 499  # nobody reads it; an exception would become a traceback in the log
 STOP_MEAN_TOKENS = 160  # a model that may stop by itself does so after about as many tokens as chat answers have
 COMPLETION_DEFAULT_TOKENS = 16  # OpenAI's default for /v1/completions
 
@@ -40,6 +41,12 @@ class OpenAiApi:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer a completion, as a stream where it is asked for."""
+        try:
+            return await self._complete(request)
+        except ConnectionError:
+            return web.Response(status=CLIENT_GONE)
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
         arrived_at_seconds = self._real_time.clock.now_seconds()
         replica = self._replica()
         try:

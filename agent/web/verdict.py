@@ -153,6 +153,8 @@ def _targets(snapshot: Snapshot, now_seconds: float) -> Iterator[Sentence]:
                 yield Sentence("watch", f"No data from {target.name}{_silent(target, now_seconds)}{_because(target)}")
             case "unknown":
                 yield Sentence("unknown", f"{target.name} has not answered yet{_because(target)}")
+            case "up" if target.detail:
+                yield Sentence("watch", f"{target.name}: {target.detail}")
             case "up":
                 pass
 

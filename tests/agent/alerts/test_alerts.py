@@ -162,12 +162,31 @@ def test_canary_down_takes_three_failures_that_are_not_ours(outcomes: list[str],
 
 
 def test_a_cache_server_that_is_away_is_a_ticket() -> None:
-    memory = Memory()
-    plan = Plan(targets={"cache": TargetFacts("", "aggregated", None)})
+    """Its model is the one that the config names: LMCache's pages name the folder that the model lies in."""
+    for model, labels in (("", {}), ("llama", {"model": "llama"})):
+        memory = Memory()
+        plan = Plan(targets={"cache": TargetFacts(model, "aggregated", None)})
+        looked_up = Sample("cache_lookup_tokens_total", "counter", "", "/models/llama-8b", 5.0)
+        memory.windows.take(Reading("cache", "lmcache", T0 - 10, samples=(looked_up,)))
+        for at in range(0, 60, 10):
+            memory.windows.take(replace(no_page(T0 + at, target="cache"), source="lmcache"))
+        (alert,) = tick(plan, memory, T0 + 50).snapshot.alerts
+        assert labels_of(alert) == {"alertname": "CacheTierDown", "severity": "ticket", "target": "cache", **labels}
+
+
+def test_a_stuck_engine_names_the_cache_server_that_is_down() -> None:
+    """Both alerts stand; the page for the engine says where to begin."""
+    facts = TargetFacts("", "aggregated", None)
+    memory, plan, engine = Memory(), Plan(targets={"vllm-0": facts, "cache": facts}), FakeEngine(waiting=2)
+    asked = Sample("external_cache_queried_tokens_total", "counter", "0", "m", 5000.0)
     for at in range(0, 60, 10):
+        page = engine.reading(T0 + at)
+        memory.windows.take(replace(page, samples=(*page.samples, asked)))
         memory.windows.take(replace(no_page(T0 + at, target="cache"), source="lmcache"))
-    (alert,) = tick(plan, memory, T0 + 50).snapshot.alerts
-    assert labels_of(alert) == {"alertname": "CacheTierDown", "severity": "ticket", "target": "cache"}
+    alerts = {alert.name: alert for alert in tick(plan, memory, T0 + 50).snapshot.alerts}
+    assert alerts.keys() == {"CacheTierDown", "EngineStuck"}
+    assert alerts["EngineStuck"].annotations["cause"].startswith("the cache server cache is down")
+    assert "restart the cache server cache" in alerts["EngineStuck"].annotations["recommendation"]
 
 
 def test_an_agent_that_does_not_look_says_so() -> None:
@@ -224,6 +243,64 @@ def test_a_gpu_that_was_lost_is_a_fault_until_it_gives_figures_again() -> None:
     assert "gpu_lost: GPU is lost" in alert.annotations["description"]
     memory.windows.take(replace(good, at_seconds=T0 + 40))
     assert tick(plan, memory, T0 + 40).snapshot.alerts == ()
+
+
+def gpu_page(at: float, *, xids: dict[str, float] | None = None, **states: float) -> Reading:
+    """One reading of a GPU. Without XID errors the counter stands at 0 without a code."""
+    errors = xids or {"": 0.0}
+    samples = [Sample("gpu_xid_errors_total", "counter", "", "", count, code) for code, count in errors.items()]
+    samples += [Sample(f"gpu_row_remap_{name}_state", "gauge", "", "", value) for name, value in states.items()]
+    return Reading("gpu-0", "nvml", T0 + at, samples=tuple(samples))
+
+
+def test_an_xid_error_is_an_event_and_not_a_state() -> None:
+    """Told for an hour after it happened, though its counter stays where it is; the same code again is told anew."""
+    memory, plan, told = Memory(), plan_of(node="n1"), {}
+    pages = {0: None, 10: None, 20: {"79": 1.0}, 30: {"79": 1.0}, 3610: {"79": 1.0}, 3620: {"79": 1.0}}
+    for at, xids in {**pages, 3630: {"79": 2.0}}.items():
+        memory.windows.take(gpu_page(at, xids=xids))
+        alerts = tick(plan, memory, T0 + at).snapshot.alerts
+        told[at] = [alert.annotations["cause"] for alert in alerts if alert.name == "GPUFault"]
+    assert told[10] == []
+    assert told[20] == ["the driver told of XID 79, last 0 s ago"]
+    assert told[3610] == ["the driver told of XID 79, last 3590 s ago"]
+    assert told[3620] == []
+    assert told[3630] == ["the driver told of XID 79, last 0 s ago"]
+
+
+def test_an_xid_error_from_before_we_looked_is_no_news() -> None:
+    memory = Memory()
+    memory.windows.take(gpu_page(0, xids={"79": 4.0}))
+    memory.windows.take(gpu_page(10, xids={"79": 4.0}))
+    assert tick(plan_of(), memory, T0 + 10).snapshot.alerts == ()
+
+
+@pytest.mark.parametrize(
+    ("page", "summary", "mend"),
+    [
+        (gpu_page(10, failed=1.0), "gpu-0 has bad memory", "out of service"),
+        (gpu_page(10, pending=1.0), "gpu-0 waits for a reset", "drain the node and reset the GPU"),
+        (gpu_page(10, xids={"31": 2.0}), "gpu-0 had an error", "the engine's log"),
+        (gpu_page(10, xids={"31": 1.0, "48": 1.0}), "gpu-0 had an error", "drain the node"),
+        (gpu_page(10, xids={"63": 1.0}, failed=1.0, pending=1.0), "gpu-0 has bad memory", "out of service"),
+    ],
+    ids=["rows failed", "rows pending", "the program's fault", "the GPU's fault", "all at once"],
+)
+def test_what_is_wrong_with_a_gpu_is_one_ticket_with_what_to_do(page: Reading, summary: str, mend: str) -> None:
+    memory = Memory()
+    memory.windows.take(gpu_page(0, failed=0.0, pending=0.0))
+    assert tick(plan_of(), memory, T0).snapshot.alerts == ()
+    memory.windows.take(page)
+    (alert,) = tick(plan_of(), memory, T0 + 10).snapshot.alerts
+    assert labels_of(alert) == {"alertname": "GPUFault", "severity": "ticket", "target": "gpu-0"}
+    assert alert.annotations["summary"] == summary
+    assert mend in alert.annotations["recommendation"]
+
+
+def test_a_gpu_that_does_not_tell_of_its_rows_has_no_fault() -> None:
+    memory = Memory()
+    memory.windows.take(gpu_page(0))
+    assert tick(plan_of(), memory, T0).snapshot.alerts == ()
 
 
 def test_a_spent_budget_is_told_when_the_budget_of_the_whole_period_is_spent() -> None:

@@ -9,6 +9,7 @@ from agent.alerts.cause import likely_cause
 from agent.model import Slo, TargetStatus
 from agent.sli.count import TargetFacts
 from agent.windows import Windows
+from probes.sample import Sample
 
 T0 = 1_800_000_000.0
 SLO = Slo("s", "chat", "ttft", "engine", 0.99, 2_592_000.0, (), 2.5)
@@ -26,3 +27,33 @@ def test_a_full_cache_tells_its_preemptions_or_that_nobody_knows_them(*, is_told
     cause = likely_cause(SLO, [STATUS], {"vllm-0": TargetFacts("m", "aggregated", None)}, windows, T0 + 30)
     assert cause.code == "kv_exhaustion"
     assert words in cause.words
+
+
+CACHE_DOWN = TargetStatus(
+    "cache", "lmcache", "down", T0, "connect_refused", "no metrics page for 40 s", "", "aggregated"
+)
+
+
+def cause_with_a_cache_down(asked: float, its_service: str | None = None, health: str = "up") -> tuple[str, str]:
+    windows = Windows()
+    page = FakeEngine(running=1).reading(T0)
+    queried = Sample("external_cache_queried_tokens_total", "counter", "0", "m", asked)
+    windows.take(replace(page, samples=(*page.samples, queried)))
+    facts = {"vllm-0": TargetFacts("m", "aggregated", "chat"), "cache": TargetFacts("", "aggregated", its_service)}
+    engine = replace(STATUS, health=health, detail="no step in 30 s")
+    cause = likely_cause(SLO, [engine, CACHE_DOWN], facts, windows, T0)
+    return cause.code, cause.words
+
+
+def test_a_cache_server_that_is_down_is_a_cause_where_the_engines_ask_one() -> None:
+    """The engine's own page says whether it has ever asked; a cache of another service is none of its business."""
+    code, words = cause_with_a_cache_down(asked=5000)
+    assert (code, "cache is down" in words) == ("cache_tier_down", True)
+    assert cause_with_a_cache_down(asked=0)[0] == "unknown"
+    assert cause_with_a_cache_down(asked=5000, its_service="search")[0] == "unknown"
+
+
+def test_a_stuck_engine_comes_before_its_cache_and_both_are_told() -> None:
+    code, words = cause_with_a_cache_down(asked=5000, health="stuck")
+    assert code == "engine_stuck"
+    assert words == "vllm-0 is stuck: no step in 30 s; the cache server cache is down: no metrics page for 40 s"

@@ -1,6 +1,7 @@
 """How a target looks: up, stale, down, stuck or unknown. Slow is not stuck, and idle is neither."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from fake_engine import FakeEngine, no_page, page_of
@@ -150,3 +151,42 @@ def test_canaries_without_a_token_and_no_progress_are_stuck(
     for number, outcome in enumerate(outcomes):
         windows.take_probe(ProbeResult("vllm-0", "chat", outcome, 30.0 + 30 * number, 50.0 + 30 * number))
     assert status(windows, 90).health == health
+
+
+def sleeping(engine: FakeEngine, at: float, state: str = "weights_offloaded") -> Reading:
+    """Its page, as vLLM writes it when somebody has put it to sleep."""
+    page = engine.reading(at)
+    states = {"awake": 0.0, "weights_offloaded": 0.0, "discard_all": 0.0, state: 1.0}
+    told = (Sample("engine_sleep_state", "gauge", engine.engine, "m", value, label) for label, value in states.items())
+    return replace(page, samples=(*page.samples, *told))
+
+
+def test_an_engine_that_sleeps_is_not_stuck_and_its_words_say_so() -> None:
+    """Requests wait in it and canaries get no token, for as long as it sleeps; woken, it has its time to go on."""
+    engine, windows = FakeEngine(waiting=3), Windows()
+    for step in range(1, 20):
+        windows.take(sleeping(engine, 10.0 * step))
+        if step in (3, 6):
+            windows.take_probe(ProbeResult("vllm-0", "chat", "first_token_timeout", 10.0 * step, 10.0 * step + 9))
+        found = status(windows, 10.0 * step)
+        words = "engine 0 sleeps (weights_offloaded): it serves nobody until it is woken"
+        assert (found.health, found.detail) == ("up", words)
+
+
+def test_an_engine_that_is_awake_and_says_so_can_be_stuck() -> None:
+    engine, windows = FakeEngine(running=3), Windows()
+    for step in range(1, 6):
+        windows.take(sleeping(engine, 10.0 * step, state="awake"))
+    assert status(windows, 50).health == "stuck"
+
+
+def test_an_engine_whose_requests_all_wait_for_a_cache_is_stuck_without_any_canary() -> None:
+    """As a real vLLM looked whose cache server was killed: nothing runs, two requests are deferred, no step."""
+    engine, windows = FakeEngine(waiting=2), Windows()
+    deferred = Sample("requests_waiting_by_reason", "gauge", "0", "m", 2.0, "deferred")
+    for step in range(1, 6):
+        page = engine.reading(10.0 * step)
+        windows.take(replace(page, samples=(*page.samples, deferred)))
+    found = status(windows, 50)
+    assert found.health == "stuck"
+    assert "2 waiting (2 deferred: for KV from a cache or another instance) and made no step in 40 s" in found.detail

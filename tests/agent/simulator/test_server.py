@@ -7,14 +7,20 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from agent.simulator.fleet import Direct, Fleet
+from agent.simulator.openai_api import OpenAiApi
 from agent.simulator.plant import Plant
+from agent.simulator.real_time import RealTime
 from agent.simulator.router import LeastLoad
 from agent.simulator.server import SimulatorServer
 from agent.simulator.topology import Topology
@@ -170,6 +176,22 @@ async def test_a_client_that_hangs_up_is_aborted(base: str) -> None:
             if not running:
                 break
         assert running == 0  # 5000 tokens would have taken 23 s
+
+
+async def test_a_client_that_is_gone_when_its_answer_begins_is_no_error_of_ours() -> None:
+    """aiohttp logs a traceback for whatever a handler raises; this request is aborted as if it had hung up earlier."""
+    writer = Mock(spec=AbstractStreamWriter)
+    writer.write_headers.side_effect = aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+    payload = aiohttp.StreamReader(BaseProtocol(asyncio.get_running_loop()), 2**16)
+    payload.feed_data(json.dumps({"prompt": "x", "max_tokens": 5000, "ignore_eos": True, "stream": True}).encode())
+    payload.feed_eof()
+    clock = SystemClock()
+    fleet = Topology().fleet(Plant(), None, clock.now_seconds(), cold_start_seconds=1.5)
+    request = make_mocked_request("POST", COMPLETIONS, writer=writer, payload=payload)
+    ended: list[str] = []
+    fleet.listen(lambda sequence: ended.append(sequence.state))
+    response = await OpenAiApi(RealTime(fleet, clock), 0).complete(request)
+    assert (response.status, ended) == (499, ["aborted"])
 
 
 async def test_the_truth_of_served_requests_can_be_asked_for(base: str) -> None:

@@ -55,6 +55,11 @@ def world(
             "bad",
             "vllm-0 is down: nothing listens there (connect_refused), never seen",
         ),
+        (
+            world(targets=(replace(UP, detail="engine 0 sleeps (discard_all): it serves nobody until it is woken"),)),
+            "watch",
+            "vllm-0: engine 0 sleeps (discard_all): it serves nobody until it is woken",
+        ),
         (world(targets=(replace(UP, health="stale"),)), "watch", "No data from vllm-0 for 4 s"),
         (world(targets=(replace(UP, health="unknown", last_outcome=""),)), "unknown", "vllm-0 has not answered yet"),
         (world(at=NOW_SECONDS - 90), "good", "The SLO is kept"),
