@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from agent.view import LatencyTotal
+from agent.model import LatencyTotal
 from probes.names.vllm import DEFAULT_EDGES
 from probes.sample import HistogramSample, ProbeResult
 

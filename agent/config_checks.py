@@ -18,7 +18,7 @@ def cross_checks(config: Config, tree: Mapping[str, object], wrong: frozenset[st
     """
     yield from _twice("targets", _names(tree.get("targets")))
     yield from _twice("slos", _names(tree.get("slos")))
-    checks = (_windows, _unknown_names, _excluded_names, _timeouts, _sources)
+    checks = (_windows, _unknown_names, _excluded_names, _timeouts, _sources, _spans)
     for parts, sentence in (found for check in checks for found in check(config)):
         if not parts & wrong:
             yield sentence
@@ -81,6 +81,17 @@ def _sources(config: Config) -> Iterator[Check]:
                 f"`canaries: [{{kind: chat}}]` or write source: engine."
             )
             yield frozenset({"slos", "canaries"}), sentence
+
+
+def _spans(config: Config) -> Iterator[Check]:
+    is_listening = config.spans.grpc is not None or config.spans.http is not None
+    for index, slo in enumerate(config.slos):
+        if slo.source == "span" and not is_listening:
+            sentence = (
+                f"slos[{index}].source is span, but no spans are received. Add `spans: {{grpc: 127.0.0.1:4317}}` and "
+                f"give vLLM --otlp-traces-endpoint (docs/spans.md), or write source: engine."
+            )
+            yield frozenset({"slos", "spans"}), sentence
 
 
 def _addresses(config: Config) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, field_validator, mode
 
 from agent.config_base import DAY_SECONDS, LONGEST_SECONDS, Name, Ratio, Section
 from agent.model import SliName, SliSource
+from agent.sli.span import SPAN_SLIS
 from probes.units import Seconds
 
 
@@ -29,7 +30,8 @@ class Slo(Section):
     sli: SliName = Field(description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput or stall.")
     source: SliSource | None = Field(
         None,
-        description="engine: all users' requests, from vLLM's counters; canary: ours. Default: engine; stall: canary.",
+        description="engine: all users' requests, from vLLM's counters; span: the same one by one, from their spans; "
+        "canary: ours. Default: engine; stall: canary.",
     )
     objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
     period_seconds: Seconds = Field(
@@ -51,7 +53,7 @@ class Slo(Section):
         None, description="Latency of a good event; availability: when a request must end; stall: longest gap. Seconds."
     )
     undecided: Literal["bad", "good"] = Field(
-        "bad", description="How events count that lie in the histogram bucket around the threshold."
+        "bad", description="How events count that lie in the histogram bucket around the threshold, or sent no span."
     )
     model: str | None = Field(None, description="Only this served model; default: all.")
     role: Literal["aggregated", "prefill", "decode"] | None = Field(None, description="Only this role; default: all.")
@@ -72,6 +74,10 @@ class Slo(Section):
 
     @model_validator(mode="after")
     def _threshold_where_needed(self) -> Self:
+        if self.source == "span" and self.sli not in SPAN_SLIS:
+            why = "requests that were refused send none" if self.sli == "availability" else "they hold no single gaps"
+            instead = "canary" if self.sli == "stall" else "engine"
+            raise ValueError(f"spans cannot tell sli {self.sli}: {why}; write source: {instead}")
         if self.sli == "goodput":
             if self.threshold_seconds is not None:
                 raise ValueError("sli goodput has no threshold_seconds: it takes those of the section goodput")

@@ -7,13 +7,13 @@ from itertools import accumulate
 
 from agent.canary_log import CanaryLog
 from agent.config import Config
-from agent.model import Counts, Snapshot
+from agent.model import Counts, LatencyTotal, Snapshot
 from agent.plan import Plan
 from agent.signals.read import Question, read_signals
 from agent.span_log import NOBODYS, SpanLog
 from agent.stats.goodput import GoodputTarget
 from agent.tick import Memory
-from agent.view import LatencyTotal, SignalsView
+from agent.view import SignalsView
 from probes.clock import Clock
 from probes.sample import HistogramSample, ProbeResult
 from probes.spans.result import SpanResult
@@ -50,9 +50,9 @@ class LivingView:
         return SignalsView(window_seconds, each, self.spans.add_to(total, start, now, [*names, NOBODYS]))
 
     def take_spans(self, spans: Sequence[SpanResult]) -> None:
-        """Keep finished requests; judged by the goodput that the config asks for now."""
+        """Keep finished requests of targets; judged by the goodput that the config asks for now."""
         goodput = GoodputTarget(self.config.goodput.ttft_seconds, self.config.goodput.tpot_seconds)
-        self.spans.take(spans, list(self.plan.targets), goodput, self.now_seconds())
+        self.spans.take(spans, goodput, self.now_seconds())
 
     def latency_totals(self) -> Sequence[LatencyTotal]:
         engines = [

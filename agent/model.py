@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from probes.sample import HistogramSample
+
 Severity = Literal["page", "ticket"]
 Tier = Literal["fast", "slow", "trend"]
 SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue", "goodput", "stall"]
-SliSource = Literal["engine", "canary"]
+SliSource = Literal["engine", "canary", "span"]
 SloState = Literal["ok", "burning", "exhausted", "no_traffic", "no_data", "insufficient_data"]
 
 
@@ -289,6 +291,19 @@ class Latency:
     p99: Figure | None
     mean: float | None
     count: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyTotal:
+    """All observations of one latency since the agent started, for a Prometheus histogram.
+
+    `source` is "engine", "canary" or "span"; `histogram.signal` is ttft_seconds, itl_seconds, tpot_seconds or
+    e2e_seconds.
+    """
+
+    target: str
+    source: str
+    histogram: HistogramSample
 
 
 @dataclass(frozen=True, slots=True)

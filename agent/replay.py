@@ -12,6 +12,7 @@ from agent.tick import Memory, tick
 from probes.discovery.file import Found
 from probes.recording import PAGE_SOURCES, EntryReader, read_entries
 from probes.sample import ProbeResult
+from probes.spans.result import SpanResult
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class Replay:
             if isinstance(seen, ProbeResult):
                 if seen.feels_like_a_user:
                     memory.windows.take_probe(seen)
+            elif isinstance(seen, SpanResult):
+                memory.windows.take_spans([seen], entry.at_seconds)
             elif seen is not None:
                 if seen.source in PAGE_SOURCES and entry.target not in plan.targets:
                     found[entry.target] = Found(entry.target, {"name": entry.target, "kind": seen.source})

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from agent.model import Signals
 from agent.signals.read import Question, read_signals
+from agent.span_log import SpanLog
 from agent.windows import Windows
 from probes.recording import EntryReader, read_entries
 from probes.sample import ProbeResult
+from probes.spans.result import SpanResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,15 @@ def report(
     windows, recorded = _read(recording, stretch)
     start = recorded.first_seconds if stretch.from_seconds is None else stretch.from_seconds
     end = recorded.last_seconds if stretch.to_seconds is None else stretch.to_seconds
+    spans = _spans(recorded, question, start, end)
     names = _names(windows, recorded, stretch.target, start, end)
     price = dollars_per_second
-    return Report(
-        start,
-        end,
-        {name: read_signals(windows, start, end, [name], _priced(question, windows, [name], price)) for name in names},
-        read_signals(windows, start, end, names, _priced(question, windows, names, price)),
-    )
+
+    def signals(of: Sequence[str]) -> Signals:
+        found = read_signals(windows, start, end, of, _priced(question, windows, of, price))
+        return spans.add_to(found, -math.inf, math.inf, of)
+
+    return Report(start, end, {name: signals([name]) for name in names}, signals(names))
 
 
 def _priced(
@@ -75,6 +78,7 @@ class _Recorded:
     first_seconds: float = math.inf
     last_seconds: float = -math.inf
     targets: set[str] = field(default_factory=set)
+    spans: list[tuple[float, SpanResult]] = field(default_factory=list)  # when each came; those up to the stretch's end
 
 
 def _read(recording: Path, stretch: Stretch) -> tuple[Windows, _Recorded]:
@@ -89,6 +93,8 @@ def _read(recording: Path, stretch: Stretch) -> tuple[Windows, _Recorded]:
         if isinstance(seen, ProbeResult):
             if seen.feels_like_a_user:
                 windows.take_probe(seen)
+        elif isinstance(seen, SpanResult):
+            recorded.spans.append((entry.at_seconds, seen))
         elif seen is not None:
             windows.take(seen)
     if not recorded.targets:
@@ -96,12 +102,24 @@ def _read(recording: Path, stretch: Stretch) -> tuple[Windows, _Recorded]:
     return windows, recorded
 
 
+def _spans(recorded: _Recorded, question: Question, start: float, end: float) -> SpanLog:
+    """The spans of requests that ended in (start, end]. Those that came after `end` are not known yet."""
+    log = SpanLog(keep_seconds=math.inf)
+    log.is_listening = bool(recorded.spans)
+    for arrived, span in recorded.spans:
+        ended = arrived if span.end_at_seconds is None else min(span.end_at_seconds, arrived)
+        if start < ended <= end:
+            log.take([span], question.goodput, ended)
+    return log
+
+
 def _names(windows: Windows, recorded: _Recorded, target: str | None, start: float, end: float) -> Sequence[str]:
     if target is not None and target not in recorded.targets:
         raise EmptyStretchError(
             f"no target is called {target}; the recording has {', '.join(sorted(recorded.targets))}."
         )
-    every = sorted({key.target for key in windows.increments} | set(windows.probes))
+    told = {span.target for _, span in recorded.spans}
+    every = sorted({key.target for key in windows.increments} | set(windows.probes) | told)
     names = [name for name in every if target in (None, name)]
     probed = any(start < result.at_seconds <= end for name in names for result in windows.probes.get(name, ()))
     if not probed and not any(True for _ in windows.between(start, end, names)):

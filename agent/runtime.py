@@ -4,7 +4,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from agent.living import LivingView
 from agent.model import Effects
 from agent.outputs.self_metrics import SelfMetrics
 from agent.planning import canary_targets, config_hash, make_plan, page_target
+from agent.span_log import attributed
 from agent.tick import Memory, tick
 from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
@@ -31,6 +32,7 @@ from probes.nvml_events import XidWatch
 from probes.recording import RecordingWriter
 from probes.sample import ProbeResult, Reading
 from probes.scrape import Scraper
+from probes.spans.result import SpanResult
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +142,13 @@ class Agent:
         """One canary on request, in the canary process."""
         known = next((t for t in self._targets if t.url == url.rstrip("/")), None)
         return await self._canaries.ask(known or Target(name="asked-for", url=url), model, self.config)
+
+    def take_spans(self, spans: Sequence[SpanResult]) -> None:
+        """Keep finished requests: for the SLOs, for people, and in the recording."""
+        ours, now = attributed(spans, self.view.plan.targets), self.clock.now_seconds()
+        self.view.memory.windows.take_spans(ours, now)
+        self.view.take_spans(ours)
+        self._record(lambda recorder: recorder.write_spans(now, ours))
 
     def target_urls(self) -> Mapping[str, str]:
         """Base addresses of the vLLM targets."""

@@ -10,20 +10,19 @@ import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from agent.config import Config, Server, Spans
-from agent.errors import AddressTakenError, UsageError
+from agent.config import Config, Server
+from agent.errors import AddressTakenError
 from agent.model import Effects
 from agent.outputs.alertmanager import AlertmanagerOutput
 from agent.outputs.jsonl import JsonlOutput
 from agent.outputs.otlp import OtlpExport
 from agent.outputs.prometheus import ViewCollector
 from agent.outputs.self_metrics import SelfMetrics
+from agent.receiving import receive_spans
 from agent.runtime import Agent, Listeners
 from agent.web.server import make_app
 from probes.clock import Clock
 from probes.recording import RecordingWriter
-from probes.spans.forward import ForwardTarget
-from probes.spans.receiver import ListenError, SpanReceiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
             config.server, make_app(agent.view, registry, agent, note=extras.note, alertmanagers=_told(config, extras))
         )
         stack.push_async_callback(runner.cleanup)
-        receiver = await _receiving(config.spans, agent, session)
+        receiver = await receive_spans(config.spans, agent, session)
         stack.push_async_callback(receiver.stop)
         if config.outputs.otlp is not None:
             otlp = OtlpExport(config.outputs.otlp, agent.view, metrics, node=config.node)
@@ -75,20 +74,6 @@ async def _end_posting(posting: asyncio.Task[None], alertmanager: AlertmanagerOu
 def _told(config: Config, extras: Extras) -> list[str] | None:
     """Who is paged, for the page's warning when nobody is; None where that is nobody's worry (a demo)."""
     return None if extras.note else config.alertmanager.urls
-
-
-async def _receiving(spans: Spans, agent: Agent, session: aiohttp.ClientSession) -> SpanReceiver:
-    """The span receiver, listening where the config says; UsageError where it cannot."""
-    forward = None
-    if spans.forward is not None:
-        forward = ForwardTarget(spans.forward.url, spans.forward.headers(), spans.forward.timeout_seconds)
-    receiver = SpanReceiver(agent.view.take_spans, spans.grpc, spans.http, forward, session)
-    try:
-        if spans.grpc is not None or spans.http is not None:
-            await receiver.start()
-    except ListenError as error:
-        raise UsageError(str(error), "Is another collector there? Set spans.grpc and spans.http.") from None
-    return receiver
 
 
 async def _listen(server: Server, app: web.Application) -> web.AppRunner:

@@ -6,15 +6,14 @@ canaries are left out of users' figures and count in the coverage alone.
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from agent.canary_log import EDGES
-from agent.model import Figure, Latency, Signals
+from agent.model import Figure, Latency, LatencyTotal, Signals
 from agent.stats.goodput import GoodputTarget
 from agent.stats.interval import rank_interval, share_interval
-from agent.view import LatencyTotal
 from probes.sample import HistogramSample
 from probes.spans.coverage import coverage
 from probes.spans.result import SpanResult
@@ -34,24 +33,35 @@ class _Slot:
     requests: int = 0
     good: int = 0
     bad: int = 0
+    unsure: int = 0
+
+
+def attributed(spans: Iterable[SpanResult], targets: Collection[str]) -> list[SpanResult]:
+    """The spans under the names of the targets they are of: what their resource says, their pod, or the only target
+    there is; NOBODYS where none of these is one.
+    """
+    lone = next(iter(targets)) if len(targets) == 1 else NOBODYS
+    found = []
+    for span in spans:
+        name = span.target if span.target in targets else span.pod if span.pod in targets else lone
+        found.append(span if span.target == name else replace(span, target=name))
+    return found
 
 
 class SpanLog:
     """Spans of the last hour."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_seconds: float = KEEP_SECONDS) -> None:
+        self.keep_seconds = keep_seconds
+        self.is_listening = False  # then a target that sends no span has a coverage of 0, not an unknown one
         self._slots: dict[str, deque[_Slot]] = defaultdict(deque)
         self._totals: dict[tuple[str, str, str], list[float]] = {}
 
-    def take(
-        self, spans: Iterable[SpanResult], targets: Sequence[str], goodput: GoodputTarget, now_seconds: float
-    ) -> None:
-        """Keep finished requests. A span that names no target belongs to the only one there is, else to nobody's."""
-        lone = targets[0] if len(targets) == 1 else NOBODYS
+    def take(self, spans: Iterable[SpanResult], goodput: GoodputTarget | None, now_seconds: float) -> None:
+        """Keep finished requests of the targets that they name (see `attributed`)."""
         for span in spans:
-            name = span.target if span.target in targets else span.pod if span.pod in targets else lone
             ended = span.end_at_seconds if span.end_at_seconds is not None else now_seconds
-            self._count(self._slot(name, min(ended, now_seconds), now_seconds), name, span, goodput)
+            self._count(self._slot(span.target, min(ended, now_seconds), now_seconds), span.target, span, goodput)
 
     def add_to(self, signals: Signals, start_seconds: float, end_seconds: float, targets: Iterable[str]) -> Signals:
         """The signals with what spans say over the same window, at most one slot short of it; without spans, as given.
@@ -64,19 +74,21 @@ class SpanLog:
             for slot in self._slots.get(name, ())
             if start_seconds <= slot.number * SLOT_SECONDS < end_seconds
         ]
-        if not slots:
+        if not slots and not self.is_listening:
             return signals
-        judged = sum(slot.good + slot.bad for slot in slots)
-        requests, good = sum(slot.requests for slot in slots), sum(slot.good for slot in slots)
+        spans = sum(slot.spans for slot in slots)
+        if not slots:
+            return replace(signals, span_coverage_ratio=coverage(spans, signals.requests_finished))
+        good, bad = sum(slot.good for slot in slots), sum(slot.bad for slot in slots)
         ttft, tpot, e2e = (_latency(_merged(slot.sketches[signal] for slot in slots)) for signal in SIGNALS)
         return replace(
             signals,
             span_ttft_seconds=ttft,
             span_tpot_seconds=tpot,
             span_e2e_seconds=e2e,
-            span_goodput_ratio=_goodput(good, judged, requests),
-            span_requests=float(requests),
-            span_coverage_ratio=coverage(sum(slot.spans for slot in slots), signals.requests_finished),
+            span_goodput_ratio=_goodput(good, bad, sum(slot.unsure for slot in slots)),
+            span_requests=float(sum(slot.requests for slot in slots)),
+            span_coverage_ratio=coverage(spans, signals.requests_finished),
         )
 
     def totals(self) -> list[LatencyTotal]:
@@ -90,7 +102,7 @@ class SpanLog:
     def _slot(self, name: str, at_seconds: float, now_seconds: float) -> _Slot:
         """The slot of a moment; a moment older than the newest slot but one goes into that one's neighbour."""
         slots, number = self._slots[name], math.floor(at_seconds / SLOT_SECONDS)
-        while slots and slots[0].number * SLOT_SECONDS < now_seconds - KEEP_SECONDS:
+        while slots and slots[0].number * SLOT_SECONDS < now_seconds - self.keep_seconds:
             slots.popleft()
         for slot in reversed(slots):
             if slot.number <= number:
@@ -101,14 +113,16 @@ class SpanLog:
         self._slots[name] = deque(sorted(slots, key=lambda slot: slot.number))
         return next(slot for slot in self._slots[name] if slot.number == number)
 
-    def _count(self, slot: _Slot, name: str, span: SpanResult, goodput: GoodputTarget) -> None:
+    def _count(self, slot: _Slot, name: str, span: SpanResult, goodput: GoodputTarget | None) -> None:
         slot.spans += 1
         if span.is_canary:
             return
         slot.requests += 1
-        verdict = span.keeps(goodput.ttft_seconds, goodput.tpot_seconds)
-        slot.good += verdict is True
-        slot.bad += verdict is False
+        if goodput is not None:
+            verdict = span.keeps(goodput.ttft_seconds, goodput.tpot_seconds)
+            slot.good += verdict is True
+            slot.bad += verdict is False
+            slot.unsure += verdict is None
         if not span.is_ok:
             return
         for signal in SIGNALS:
@@ -153,9 +167,10 @@ def _percentile(sketch: LatencySketch, quantile: float) -> Figure | None:
     )
 
 
-def _goodput(good: int, judged: int, requests: int) -> Figure | None:
-    """The share of good requests; those no span could judge widen it on both sides."""
+def _goodput(good: int, bad: int, unsure: int) -> Figure | None:
+    """The share of good requests; those no span could judge widen it on both sides. None where nobody asked."""
+    requests = good + bad + unsure
     if not requests:
         return None
-    low, high = good / requests, (good + requests - judged) / requests
-    return Figure(low if judged == requests else None, low, high, requests, *share_interval(low, high, requests))
+    low, high = good / requests, (good + unsure) / requests
+    return Figure(None if unsure else low, low, high, requests, *share_interval(low, high, requests))

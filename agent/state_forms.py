@@ -17,6 +17,7 @@ from agent.sli.count import PendingBook
 from agent.sli.engine import Balance
 from agent.sli.goodput import JointRequests
 from agent.sli.pending import PendingRequests
+from agent.sli.uncovered import MOST_AHEAD, SpanBalance, Stretch
 from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
 from agent.windows import EngineKey, TargetLog, Windows
@@ -93,6 +94,7 @@ def _memory_form(memory: Memory, now_seconds: float) -> dict[str, object]:
         "balances": [(slo, key, asdict(balance)) for (slo, key), balance in balances if balance is not None],
         "returned": [(labels, asdict(back)) for labels, back in memory.alerts.returned.items()],
         "ended": list(memory.alerts.ended.items()),
+        "spans": [(place, asdict(balance)) for place, balance in memory.pending.spans.items()],
         "firing": [_alert_form(alert) for alert in memory.alerts.firing.values()],
         "ledger": [asdict(entry) for entry in memory.ledger.entries],
     }
@@ -148,6 +150,7 @@ def _restore_memory(memory: Memory, form: Mapping[str, Any]) -> float:
     memory.pending = PendingBook(
         {(slo, EngineKey(*key)): _balance(balance) for slo, key, balance in form["balances"]},
         {name: tuple(definition) for name, definition in form["definitions"].items()},
+        {(target, model): _span_balance(balance) for (target, model), balance in form.get("spans", ())},
     )
     for alert in form["firing"]:
         labels = _labels(alert["labels"])
@@ -172,6 +175,14 @@ def _balance(form: dict[str, Any]) -> Balance:
 def _pending(form: dict[str, Any]) -> PendingRequests:
     arrivals = deque((at, arrived) for at, arrived in form["_arrivals"])
     return PendingRequests(**{**form, "_arrivals": arrivals})
+
+
+def _span_balance(form: dict[str, Any]) -> SpanBalance:
+    parts = {
+        "_open": [Stretch(**stretch) for stretch in form["_open"]],
+        "_ahead": deque(form["_ahead"], MOST_AHEAD),
+    }
+    return SpanBalance(**{**form, **parts})
 
 
 def _recommendation(form: dict[str, Any]) -> Recommendation:

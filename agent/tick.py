@@ -19,7 +19,7 @@ from agent.sli.count import PendingBook, count_events
 from agent.slo.status import slo_status
 from agent.windows import Windows
 
-SOURCES: tuple[SliSource, ...] = ("engine", "canary")
+SOURCES: tuple[SliSource, ...] = ("engine", "canary", "span")
 
 
 EARLIER = " (seen earlier; no engine signal stands out now)"

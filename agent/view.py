@@ -4,20 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent.model import Counts, Signals, Snapshot
-from probes.sample import HistogramSample, ProbeResult
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyTotal:
-    """All observations of one latency since the agent started, for a Prometheus histogram.
-
-    `source` is "engine" or "canary"; `histogram.signal` is ttft_seconds, itl_seconds, tpot_seconds or e2e_seconds.
-    """
-
-    target: str
-    source: str
-    histogram: HistogramSample
+from agent.model import Counts, LatencyTotal, Signals, Snapshot
+from probes.sample import ProbeResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
 from probes.sample import ProbeResult, Reading
+from probes.spans.result import SpanResult
 
 INCOMPLETE = ("malformed", "not_finite", "dropped_series", "page_cut")  # a page warned about so may lack a series
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
@@ -46,6 +47,13 @@ class Increment:
     restarted: bool
 
 
+class ArrivedSpan(NamedTuple):
+    """One finished request, and when its span came."""
+
+    at_seconds: float
+    span: SpanResult
+
+
 @dataclass(slots=True)
 class TargetLog:
     """The last looks at one target."""
@@ -73,6 +81,8 @@ class Windows:
         self.restored_at_seconds: float | None = None  # until then nobody looked: silence before it means nothing
         self._fresh_increments: list[Increment] = []
         self._fresh_probes: list[ProbeResult] = []
+        self.span_seen_seconds: dict[str, float] = {}  # when the last span of each target came
+        self._fresh_spans: list[ArrivedSpan] = []
 
     def take(self, reading: Reading) -> None:
         """Keep one look at one target. A reading not newer than the last one of that target is ignored, unless it is so
@@ -115,6 +125,12 @@ class Windows:
         while results and results[0].at_seconds < result.at_seconds - self.keep_seconds:
             results.popleft()
 
+    def take_spans(self, spans: Iterable[SpanResult], at_seconds: float) -> None:
+        """Keep finished requests until the next `drain`; each span's `target` is one that is watched."""
+        for span in spans:
+            self.span_seen_seconds[span.target] = at_seconds
+            self._fresh_spans.append(ArrivedSpan(at_seconds, span))
+
     def has(self, target: str, signal: str) -> bool:
         """Whether any page of this target had this histogram or counter."""
         log = self.targets.get(target)
@@ -125,16 +141,17 @@ class Windows:
         self.targets.pop(target, None)
         self.probes.pop(target, None)
         self.succeeded.discard(target)
+        self.span_seen_seconds.pop(target, None)
         for key in [key for key in self.increments if key.target == target]:
             del self.increments[key]
             self.raw.pop(key, None)
         for place in [place for place in self.totals if place[0].target == target]:
             del self.totals[place]
 
-    def drain(self) -> tuple[list[Increment], list[ProbeResult]]:
-        """What came in since the last call, each increment and each canary result exactly once."""
-        fresh = self._fresh_increments, self._fresh_probes
-        self._fresh_increments, self._fresh_probes = [], []
+    def drain(self) -> tuple[list[Increment], list[ProbeResult], list[ArrivedSpan]]:
+        """What came in since the last call, each increment, canary result and span exactly once."""
+        fresh = self._fresh_increments, self._fresh_probes, self._fresh_spans
+        self._fresh_increments, self._fresh_probes, self._fresh_spans = [], [], []
         return fresh
 
     def between(self, start_seconds: float, end_seconds: float, targets: Iterable[str]) -> Iterator[Increment]:

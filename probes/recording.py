@@ -5,7 +5,7 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from probes.nvml import gpu_reading
 from probes.page import BOOKS, SystemPage
 from probes.sample import ProbeResult, Reading
+from probes.spans.result import SpanResult, read_span, span_body
 
 PAGE_SOURCES = tuple(BOOKS)
 _PROBE = TypeAdapter(ProbeResult)
@@ -66,6 +67,10 @@ class RecordingWriter:
     def write_probe(self, result: ProbeResult) -> None:
         self.write(Entry(result.at_seconds, result.target, "probe", json.dumps(asdict(result))))
 
+    def write_spans(self, at_seconds: float, spans: Iterable[SpanResult]) -> None:
+        for span in spans:
+            self.write(Entry(at_seconds, span.target, "span", json.dumps(span_body(span))))
+
     def close(self) -> None:
         self._file.close()
 
@@ -110,17 +115,17 @@ def _entry(path: Path, number: int, line: str) -> Entry:
 
 
 class EntryReader:
-    """Turns entries back into readings and probe results, one page reader per target."""
+    """Turns entries back into readings, canary results and spans, one page reader per target."""
 
     def __init__(self) -> None:
         self._pages: dict[tuple[str, str], SystemPage] = {}
 
-    def read(self, entry: Entry) -> Reading | ProbeResult | None:
+    def read(self, entry: Entry) -> Reading | ProbeResult | SpanResult | None:
         """What the entry says; None for a source this version does not know."""
         if entry.source in PAGE_SOURCES:
             page = self._pages.setdefault((entry.target, entry.source), SystemPage(entry.source))
             return page.read(entry.body, entry.target, entry.at_seconds)
-        if entry.source not in ("nvml", "scrape", "probe"):
+        if entry.source not in ("nvml", "scrape", "probe", "span"):
             return None
         try:
             return _from_json(entry, json.loads(entry.body))
@@ -131,7 +136,7 @@ class EntryReader:
             ) from error
 
 
-def _from_json(entry: Entry, body: object) -> Reading | ProbeResult:
+def _from_json(entry: Entry, body: object) -> Reading | ProbeResult | SpanResult:
     if not isinstance(body, dict):
         raise TypeError(f"its body is a {type(body).__name__}, not a mapping")
     if entry.source == "nvml":
@@ -139,5 +144,7 @@ def _from_json(entry: Entry, body: object) -> Reading | ProbeResult:
     if entry.source == "probe":
         known = {key: value for key, value in body.items() if key in ProbeResult.__dataclass_fields__}
         return _PROBE.validate_python(known)
+    if entry.source == "span":
+        return read_span({**body, "target": entry.target})
     outcome, detail = str(body["outcome"]), str(body.get("detail", ""))
     return Reading(entry.target, str(body["source"]), entry.at_seconds, outcome, detail)

@@ -35,6 +35,14 @@ def likely_cause(
             return Cause(code, f"{hit[0].name} is {health}: {hit[0].detail}{also}")
     if cache_words:
         return Cause("cache_tier_down", f"{cache_words}; what it held is computed anew")
+    if slo.source == "span":
+        counts = windows.events[slo.name].since(now_seconds - LOOK_BACK_SECONDS)
+        if counts.undecided > counts.bad:
+            return Cause(
+                "spans_missing",
+                f"{counts.undecided:.0f} of {counts.total:.0f} requests of the last {LOOK_BACK_SECONDS / 60:.0f} min "
+                f"sent no span, so how they were is not known; each target's span coverage says whose (docs/spans.md)",
+            )
     sums = add_up(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, [s.name for s in ours]))
     usage, waiting = sums.level("kv_usage_ratio", as_mean=True), sums.level("requests_waiting")
     preemptions = sums.counter("preemptions_total")

@@ -16,6 +16,9 @@ def no_data(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_second
         return Silence("blind", "no target that is watched counts for it")
     if slo.source == "canary":
         return _no_canary(slo, ours, windows, now_seconds)
+    oldest = now_seconds - _look_back_seconds(slo)
+    if slo.source == "span" and any(windows.span_seen_seconds.get(t.name, oldest) > oldest for t in ours):
+        return None
     signal = counted_signal(slo)
     if any(_answers(target) and windows.has(target.name, signal) for target in ours):
         return None
@@ -33,13 +36,17 @@ def _no_page(ours: Sequence[TargetStatus], signal: str, windows: Windows, now_se
 
 
 def _no_canary(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Silence | None:
-    look_back = slo.pairs[0].short_seconds if slo.pairs else slo.period_seconds
+    look_back = _look_back_seconds(slo)
     last = [result for target in ours for result in last_results(windows, target.name, 1, now_seconds)]
     if any(result.at_seconds > now_seconds - look_back for result in last):
         return None
     said = sorted({results[-1].outcome for target in ours if (results := windows.probes.get(target.name))})
     words = f"; the last one of all was {', '.join(said)}" if said else ""
     return Silence("blind", f"no canary told anything in {look_back / 60:.0f} min{words}")
+
+
+def _look_back_seconds(slo: Slo) -> float:
+    return slo.pairs[0].short_seconds if slo.pairs else slo.period_seconds
 
 
 def _answers(target: TargetStatus) -> bool:

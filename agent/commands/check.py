@@ -87,6 +87,9 @@ def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
         limit = slo.ttft_seconds if slo.threshold_seconds is None else slo.threshold_seconds
         seen = f"bad once it is late, {limit:g} s on" if pending_for(slo) else "not seen by this SLO"
         yield f"  a request that hangs is {seen}"
+    if slo.source == "span":
+        yield "  a request that hangs sends no span: it is not seen by this SLO before it ends"
+        yield f"  a request that ended and sent no span is undecided and counts as {slo.undecided}"
     if slo.policy:
         yield f"  error budget policy: {slo.policy}"
     for warning in warnings(slo, interval):

@@ -27,6 +27,11 @@ WORDS = {
     "no_events": "a window without events: unknown, an alert that fires goes on",
     "too_little_volume": "both burn faster, on too little traffic to spend half of that share: it does not alert",
 }
+WITNESSES = {
+    "engine": "the engines' own counters tell",
+    "canary": "our canaries saw it",
+    "span": "the spans of the requests tell; undecided ones sent none, or it does not say",
+}
 Slo = Mapping[str, Any]
 
 
@@ -160,7 +165,7 @@ def _good(slo: Slo) -> str:
 
 
 def _witness(slo: Slo) -> str:
-    return "our canaries saw it" if slo["source"] == "canary" else "the engines' own counters tell"
+    return WITNESSES.get(slo["source"], str(slo["source"]))
 
 
 def _window(slo: Slo) -> str:

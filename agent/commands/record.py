@@ -4,8 +4,10 @@ import argparse
 import asyncio
 import contextlib
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 from prometheus_client import CollectorRegistry
 
 from agent.commands.common import (
@@ -21,6 +23,7 @@ from agent.config import Config
 from agent.config_file import load_config
 from agent.errors import UsageError
 from agent.outputs.self_metrics import SelfMetrics
+from agent.receiving import receive_spans
 from agent.runtime import Agent, Listeners
 from probes.clock import SystemClock
 from probes.recording import RecordingWriter
@@ -61,7 +64,7 @@ async def _record(config: Config, out: Path, seconds: float | None) -> str:
         ) from None
     agent = Agent(config, SystemClock(), SelfMetrics(CollectorRegistry()), Listeners(recorder=writer))
     try:
-        async with agent.running():
+        async with agent.running(), _spans_received(config, agent):
             how_long = f"for {seconds:g} s" if seconds else "until Ctrl-C"
             print(f"recording {count_of(len(agent.target_urls()), 'engine')} into {out} {how_long}", flush=True)
             with contextlib.suppress(TimeoutError):
@@ -69,6 +72,22 @@ async def _record(config: Config, out: Path, seconds: float | None) -> str:
     finally:
         writer.abandon()
     return agent.recording_trouble
+
+
+@contextlib.asynccontextmanager
+async def _spans_received(config: Config, agent: Agent) -> AsyncIterator[None]:
+    """Spans go into the recording, unless the agent that runs beside it has their address: that is told."""
+    async with aiohttp.ClientSession(trust_env=False) as session:
+        try:
+            receiver = await receive_spans(config.spans, agent, session)
+        except UsageError as error:
+            print(f"warning: no spans in this recording: {error}", flush=True)
+            yield
+            return
+        try:
+            yield
+        finally:
+            await receiver.stop()
 
 
 def _is_of_the_recording(record: logging.LogRecord) -> bool:

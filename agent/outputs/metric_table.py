@@ -136,8 +136,8 @@ SPAN_GOODPUT = Metric(
     "Share of users' requests that kept TTFT and TPOT, exactly from request spans, all targets, last 5 minutes.",
 )  # fmt: skip
 SPAN_COVERAGE = Metric(
-    "slo_agent_span_coverage_ratio", "gauge", (), "1", "1",
-    "Request spans received over requests finished, all targets, last 5 minutes; below 1 spans are lost or under way.",
+    "slo_agent_span_coverage_ratio", "gauge", ("target",), "1", "T",
+    "Request spans received over requests finished, last 5 minutes; `*` is all; below 1 spans are lost or under way.",
 )  # fmt: skip
 PROBE_SHARE = Metric(
     "slo_agent_probe_share_ratio", "gauge", (), "1", "1",
@@ -226,6 +226,25 @@ MISSED_JOBS = Metric(
 LOOP_LAG = Metric(
     "slo_agent_event_loop_lag_seconds", "gauge", (), "s", "1", "How late the event loop last woke a timer."
 )
+SPANS = Metric(
+    "slo_agent_spans_total", "counter", ("result",), "1", "4",
+    "Spans read: request (of a user), canary (ours), repeated (sent again by its exporter), other (no request).",
+)  # fmt: skip
+SPAN_EXPORTS = Metric(
+    "slo_agent_span_exports_total", "counter", ("protocol",), "1", "2", "Exports of spans taken; grpc or http."
+)
+SPAN_REFUSALS = Metric(
+    "slo_agent_span_exports_refused_total", "counter", ("reason",), "1", "8",
+    "Exports of spans that the sender was told were not taken: busy, malformed, too_large, media_type, and so on.",
+)  # fmt: skip
+SPANS_LOST = Metric(
+    "slo_agent_spans_lost_total", "counter", ("reason",), "1", "5",
+    "Taken and not read: spans that are malformed or oversized, bodies with too_many, left unread, or with an error.",
+)  # fmt: skip
+SPAN_FORWARDS = Metric(
+    "slo_agent_span_exports_forwarded_total", "counter", ("outcome",), "1", "3",
+    "Exports for your own collector: ok, failed, or dropped because too much waited.",
+)  # fmt: skip
 SERIES_DROPPED = Metric(
     "slo_agent_series_dropped", "gauge", ("metric",), "1", "number of metrics",
     f"Series left out of this page because the metric has more than {MAX_SERIES_PER_METRIC}.",
@@ -244,6 +263,6 @@ VIEW_METRICS = (
 
 SELF_METRICS = (
     CONFIG_INFO, SCRAPES, SCRAPE_DURATION, PAGE_BYTES, PAGE_WARNINGS, PROBES, TICK_DURATION, DELIVERIES, MISSED_JOBS,
-    LOOP_LAG,
+    LOOP_LAG, SPANS, SPAN_EXPORTS, SPAN_REFUSALS, SPANS_LOST, SPAN_FORWARDS,
 )  # fmt: skip
 """Metrics that the runtime keeps while it works."""

@@ -11,6 +11,7 @@ from agent.outputs.metric_table import Metric
 from agent.outputs.points import AnyPoint, Point, presentable
 from agent.outputs.prometheus import empty_families, families
 from probes.sample import ProbeResult, Reading
+from probes.spans.counts import SpanCounts
 
 
 class SelfMetrics:
@@ -22,6 +23,7 @@ class SelfMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._lock = threading.Lock()
         self._values: dict[tuple[Metric, tuple[str, ...]], float] = {}
+        self._spans: SpanCounts | None = None
         registry.register(self)
 
     def configured(self, version: str, config_hash: str) -> None:
@@ -64,6 +66,10 @@ class SelfMetrics:
         """The event loop woke a timer so late."""
         self._set(table.LOOP_LAG, (), lag_seconds)
 
+    def watch_spans(self, counts: SpanCounts) -> None:
+        """Tell from now on what the span receiver counts of itself."""
+        self._spans = counts
+
     def forget_target(self, target: str) -> None:
         """A target is no longer watched: its series end."""
         with self._lock:
@@ -72,7 +78,8 @@ class SelfMetrics:
     def points(self) -> list[AnyPoint]:
         """Everything as it is now."""
         with self._lock:
-            return [Point(metric, labels, value) for (metric, labels), value in self._values.items()]
+            own: list[AnyPoint] = [Point(metric, labels, value) for (metric, labels), value in self._values.items()]
+        return own if self._spans is None else [*own, *_span_points(self._spans)]
 
     def describe(self) -> Iterator[Family]:
         """The families that can appear, for the registry's check of names."""
@@ -90,6 +97,20 @@ class SelfMetrics:
     def _set(self, metric: Metric, labels: tuple[str, ...], value: float) -> None:
         with self._lock:
             self._values[metric, labels] = value
+
+
+def _span_points(counts: SpanCounts) -> Iterator[AnyPoint]:
+    results = {"request": counts.requests, "canary": counts.canaries, "repeated": counts.repeated}
+    for result, count in {**results, "other": counts.others.total()}.items():
+        yield Point(table.SPANS, (result,), float(count))
+    for metric, counter in (
+        (table.SPAN_EXPORTS, counts.bodies),
+        (table.SPAN_REFUSALS, counts.refused),
+        (table.SPANS_LOST, counts.lost),
+        (table.SPAN_FORWARDS, counts.forwarded),
+    ):
+        for word, count in list(counter.items()):
+            yield Point(metric, (word,), float(count))
 
 
 def _is_about(key: tuple[Metric, tuple[str, ...]], target: str) -> bool:

@@ -3,11 +3,22 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
-from agent.model import Alert, Figure, Latency, Level, Recommendation, Signals, SloState, SloStatus, TargetStatus
+from agent.model import (
+    Alert,
+    Figure,
+    Latency,
+    LatencyTotal,
+    Level,
+    Recommendation,
+    Signals,
+    SloState,
+    SloStatus,
+    TargetStatus,
+)
 from agent.outputs import metric_table as table
 from agent.outputs.metric_table import ALL_TARGETS, Metric
 from agent.outputs.points import AnyPoint, HistogramPoint, Point
-from agent.view import LatencyTotal, View
+from agent.view import View
 
 WINDOWS = {"1m": 60.0, "5m": 300.0, "1h": 3600.0}
 SIGNALS = ("ttft", "itl", "tpot", "e2e", "queue", "canary_ttft", "canary_itl", "canary_tpot", "canary_e2e")
@@ -111,6 +122,7 @@ def _window_points(view: View) -> Iterator[Point]:
                 yield from _known(table.POWER, (target,), one.power_watts)
                 yield from _known(table.PER_JOULE, (target,), one.tokens_per_joule)
                 yield from _known(table.PER_DOLLAR, (target,), one.tokens_per_dollar)
+                yield from _known(table.SPAN_COVERAGE, (target,), one.span_coverage_ratio)
         if window == "5m":
             yield from _overall_points(signals.total)
 
@@ -139,7 +151,6 @@ def _overall_points(signals: Signals) -> Iterator[Point]:
     yield from _figure(table.GOODPUT, (), signals.goodput_per_second)
     yield from _figure(table.CANARY_GOODPUT, (), signals.canary_goodput_ratio)
     yield from _figure(table.SPAN_GOODPUT, (), signals.span_goodput_ratio)
-    yield from _known(table.SPAN_COVERAGE, (), signals.span_coverage_ratio)
     yield from _known(table.PROBE_SHARE, (), signals.probe_share_ratio)
     yield from _known(table.KV_HIT, ("prefix",), signals.prefix_cache_hit_ratio)
     yield from _known(table.KV_HIT, ("external",), signals.external_cache_hit_ratio)

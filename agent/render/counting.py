@@ -41,6 +41,8 @@ def counting(slo: Slo, edges: Edges, extra: str) -> Counting:
     """How the events of `slo` are counted. Raises ValueError with what, why and the mend where they cannot be."""
     if slo.source == "canary":
         return _counted_by_agents(slo, "Events: the agents' canaries, as they counted them.")
+    if slo.source == "span":
+        return _counted_by_agents(slo, "Events: request spans as the agents received them; unknown ones sent none.")
     if slo.sli == "goodput":
         return _counted_by_agents(slo, "Events: requests as the agents counted them: two histograms need bookkeeping.")
     if slo.sli == "availability":

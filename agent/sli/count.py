@@ -1,13 +1,18 @@
 """Counting: what came in since the last tick becomes good, bad and undecided events of every SLO."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.model import SliName, SliSource, Slo
+from agent.model import Events, SliName, SliSource, Slo
 from agent.sli.canary import canary_events
 from agent.sli.engine import Balance, ended_requests, engine_counts, pending_for
 from agent.sli.pending import Ended
-from agent.windows import EngineKey, Increment, Windows
+from agent.sli.span import span_counts
+from agent.sli.uncovered import SpanBalance
+from agent.windows import ArrivedSpan, EngineKey, Increment, Windows
+
+LONGEST_ON_ITS_WAY_SECONDS = 300.0  # a span told to have ended longer ago is one of a clock that is set wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class PendingBook:
 
     balances: dict[tuple[str, EngineKey], Balance | None] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
+    spans: dict[tuple[str, str], SpanBalance] = field(default_factory=dict)  # by target and model
     _of: tuple[tuple[Slo, ...], Mapping[str, TargetFacts]] | None = None  # what the rest was kept for
     _concerned: dict[tuple[str, str, SliSource], tuple[Slo, ...]] = field(default_factory=dict)
 
@@ -62,6 +68,7 @@ class PendingBook:
         gone = [place for place in self.balances if place[0] in changed or place[1].target not in targets]
         for place in gone:
             del self.balances[place]
+        self.spans = {place: balance for place, balance in self.spans.items() if place[0] in targets}
         self.definitions = now
 
 
@@ -75,12 +82,15 @@ def count_events(
 ) -> None:
     """Drain the windows' fresh readings into their event buckets; each reading counts once for each SLO it concerns."""
     pending.keep(slos, targets, windows)
-    increments, probes = windows.drain()
+    increments, probes, spans = windows.drain()
     for slo in slos:
         windows.events[slo.name]  # an SLO without events has empty buckets
+    if spans:
+        _count_spans([arrived for arrived in spans if arrived.span.target in targets], windows, pending)
     for increment in increments:
         if increment.key.source == "vllm":
             _count_increment(increment, windows, pending)
+            _count_uncovered(increment, windows, pending)
     for result in probes:
         for slo in pending.concerned(result.target, result.model, "canary"):
             buckets = windows.events[slo.name]
@@ -101,6 +111,48 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
         buckets = windows.events[slo.name]
         buckets.begin(until)
         buckets.count(since, until, (counts.good, counts.bad, counts.undecided))
+
+
+def _count_spans(spans: list[ArrivedSpan], windows: Windows, pending: PendingBook) -> None:
+    """Each finished request for every SLO it concerns. One that no SLO asks about is covered all the same.
+
+    A model is called as on the target's page, which the balance is kept with; "" where the page does not say.
+    """
+    models: dict[str, set[str]] = defaultdict(set)
+    for key in windows.raw:
+        models[key.target].add(key.model)
+    for at_seconds, span in spans:
+        served = models[span.target]
+        model = next(iter(served)) if len(served) == 1 else span.model if span.model in served else ""
+        ended = _ended_at(span.end_at_seconds, at_seconds)
+        pending.spans.setdefault((span.target, model), SpanBalance()).take_span(ended)
+        for slo in pending.concerned(span.target, model, "span"):
+            counts = span_counts(slo, span)
+            buckets = windows.events[slo.name]
+            buckets.begin(ended)
+            buckets.add(Events(ended, ended, counts))
+
+
+def _ended_at(told_seconds: float | None, arrived_seconds: float) -> float:
+    """When the request ended, by the server's clock where that can be true."""
+    if told_seconds is None or not arrived_seconds - LONGEST_ON_ITS_WAY_SECONDS <= told_seconds <= arrived_seconds:
+        return arrived_seconds
+    return told_seconds
+
+
+def _count_uncovered(increment: Increment, windows: Windows, pending: PendingBook) -> None:
+    """Requests that ended and sent no span are undecided events of the SLOs that count from spans."""
+    key = increment.key
+    ended = [n for (signal, _), n in increment.counters.items() if signal == "requests_finished_total"]
+    if not ended:
+        return
+    balance = pending.spans.setdefault((key.target, key.model), SpanBalance())
+    stretches = balance.finish(increment.from_seconds, increment.to_seconds, sum(ended))
+    for slo in pending.concerned(key.target, key.model, "span"):
+        buckets = windows.events[slo.name]
+        buckets.begin(increment.to_seconds)
+        for stretch in stretches:
+            buckets.count(stretch.from_seconds, stretch.to_seconds, (0.0, 0.0, stretch.finished))
 
 
 def concerns(slo: Slo, facts: TargetFacts | None, model: str) -> bool:

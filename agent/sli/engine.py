@@ -60,7 +60,8 @@ def pending_for(slo: Slo) -> Balance | None:
 
 def counted_signal(slo: Slo) -> str:
     """The signal without which a page says nothing about this SLO."""
-    return HISTOGRAMS.get(slo.sli, "requests_finished_total")
+    finished = "requests_finished_total"
+    return finished if slo.source == "span" else HISTOGRAMS.get(slo.sli, finished)
 
 
 def _joint(slo: Slo, increment: Increment, first: Ended, inside: Inside | None, balance: JointRequests) -> Counts:

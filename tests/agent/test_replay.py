@@ -11,15 +11,26 @@ from fake_engine import FakeEngine, no_page
 from agent.cli import main
 from agent.config import Config
 from agent.config_file import parse_config
-from agent.model import Alert, Recommendation
+from agent.model import Alert, Counts, Recommendation
 from agent.planning import all_targets, make_plan
 from agent.replay import Replay
+from agent.report import Stretch, report
+from agent.signals.read import Question
+from agent.stats.goodput import GoodputTarget
 from agent.tick import Memory, tick
 from probes.recording import EntryReader, RecordingWriter
 from probes.recording import read_entries as entries_of
 from probes.sample import ProbeResult
+from probes.spans.result import SpanResult
 
 T0 = 1_800_000_000.0
+SPAN_CONFIG = """
+tick_seconds: 5
+targets: [{name: vllm-0, url: "http://vllm-0:8000", model: m}]
+spans: {http: "127.0.0.1:4318"}
+canaries: []
+slos: [{name: chat-ttft, sli: ttft, source: span, objective_ratio: 0.99, threshold_seconds: 2.5}]
+"""
 CONFIG = """
 tick_seconds: 5
 scrape: {interval_seconds: 10}
@@ -63,6 +74,7 @@ class Heard:
 
     alerts: list[Alert] = field(default_factory=list)
     advice: list[Recommendation] = field(default_factory=list)
+    counts: list[Counts] = field(default_factory=list)
 
 
 def live(recording: Path, config: Config) -> Heard:
@@ -73,14 +85,17 @@ def live(recording: Path, config: Config) -> Heard:
     while queue:
         now += config.tick_seconds
         while queue and queue[0].at_seconds <= now:
-            seen = reader.read(queue.pop(0))
+            at, seen = queue[0].at_seconds, reader.read(queue.pop(0))
             if isinstance(seen, ProbeResult):
                 memory.windows.take_probe(seen)
+            elif isinstance(seen, SpanResult):
+                memory.windows.take_spans([seen], at)
             elif seen is not None:
                 memory.windows.take(seen)
         effects = tick(plan, memory, now)
         heard.alerts += effects.changed_alerts
         heard.advice += effects.changed_recommendations
+        heard.counts += [status.budget.counts for status in effects.snapshot.slos]
     return heard
 
 
@@ -100,6 +115,47 @@ def test_a_replay_gives_the_alerts_and_the_advice_of_live_ticks(recording: Path)
         ("CanaryDown", None),
     } <= names
     assert heard.advice[0].action == "scale"
+
+
+def write_spans(path: Path) -> None:
+    """Ten minutes at two requests a second; one in ten is late, one in twenty sends no span, one is a canary."""
+    writer, engine = RecordingWriter(path), FakeEngine()
+    for step in range(60):
+        at = T0 + 10 * step
+        engine.finish(20)
+        writer.write_scrape(engine.reading(at), engine.page())
+        spans = [
+            SpanResult(outcome="ok", end_at_seconds=at + n / 2 + 0.25, ttft_seconds=9.0 if n in (3, 13) else 0.3,
+                       output_tokens=10, target="vllm-0", is_canary=n == 7)
+            for n in range(19)
+        ]  # fmt: skip
+        writer.write_spans(at + 5, spans[:10])
+        writer.write_spans(at + 9, spans[10:])
+    writer.close()
+
+
+def test_a_replay_of_spans_counts_what_live_ticks_counted(tmp_path: Path) -> None:
+    """Of 59 x 20 requests after the first page: 16 in 20 good, 2 late, 1 a canary, 1 unknown (not yet the last)."""
+    write_spans(tmp_path / "spans.jsonl.gz")
+    config = parse_config(SPAN_CONFIG, "spans.yaml")
+    truth = live(tmp_path / "spans.jsonl.gz", config)
+    replay = Replay(tmp_path / "spans.jsonl.gz", config)
+    for _ in replay.effects():
+        pass
+    assert replay.last is not None
+    (status,) = replay.last.snapshot.slos
+    assert status.budget.counts == truth.counts[-1]
+    assert (status.budget.counts.good, status.budget.counts.bad) == (60 * 16, 60 * 2)
+    assert 40 <= status.budget.counts.undecided <= 59
+
+
+def test_a_report_tells_the_requests_of_its_stretch(tmp_path: Path) -> None:
+    write_spans(tmp_path / "spans.jsonl.gz")
+    stretch = Stretch(T0 + 100, T0 + 200)
+    found = report(tmp_path / "spans.jsonl.gz", stretch, Question(GoodputTarget(2.5, 0.05))).targets["vllm-0"]
+    assert (found.span_requests, found.span_coverage_ratio) == (180.0, 190 / 200)
+    assert found.span_ttft_seconds is not None
+    assert found.span_ttft_seconds.count == 180
 
 
 def test_two_replays_are_equal(recording: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agent.model import Signals
-from agent.span_log import SpanLog
+from agent.span_log import SpanLog, attributed
 from agent.stats.goodput import GoodputTarget
 from probes.spans.result import SpanResult
 
@@ -19,7 +19,7 @@ GOOD = SpanResult(
 
 def log_of(*spans: SpanResult, targets: tuple[str, ...] = ("a", "b")) -> SpanLog:
     log = SpanLog()
-    log.take(spans, targets, CHAT, T0 + 5)
+    log.take(attributed(spans, targets), CHAT, T0 + 5)
     return log
 
 
@@ -87,7 +87,7 @@ def test_an_hour_is_kept_and_no_more() -> None:
     log = SpanLog()
     for minute in range(180):
         at = T0 + 60 * minute
-        log.take([replace(GOOD, end_at_seconds=at)], ["a"], CHAT, at)
+        log.take([replace(GOOD, end_at_seconds=at)], CHAT, at)
     requests = log.add_to(Signals(60.0), T0, T0 + 4 * 3_600, ["a"]).span_requests
     assert requests is not None
     assert 60 <= requests <= 63

@@ -165,7 +165,7 @@ def test_a_bad_body_is_named(source: str, body: str, words: str) -> None:
 def test_unknown_sources_and_keys_are_ignored() -> None:
     """A recording of a later version is still good for what we know."""
     reader = EntryReader()
-    assert reader.read(Entry(1.0, "a", "span", "{}")) is None
+    assert reader.read(Entry(1.0, "a", "later", "{}")) is None
     assert reader.read(Entry(1.0, "a", "probe", json.dumps(asdict(PROBE) | {"new": 1}))) == PROBE
 
 

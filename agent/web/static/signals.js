@@ -136,8 +136,9 @@ function rows(s, isPast) {
     [term("goodput", "Goodput"), ...bounded(s.goodput_per_second, perSecond)],
     [term("goodput", "Good share"), ...bounded(s.goodput_ratio, percent)],
     ...(isKnown(s.span_requests)
-      ? [[term("goodput", "Good share, exact"), figure(s.span_goodput_ratio, percent).text, `from ${number(s.span_requests)} request spans, ${percent(s.span_coverage_ratio)} of those finished`]]
+      ? [[term("goodput", "Good share, exact"), figure(s.span_goodput_ratio, percent).text, `from ${number(s.span_requests)} request spans`]]
       : []),
+    ...where(s.span_coverage_ratio, [term("span coverage", "Span coverage"), percent(s.span_coverage_ratio), "of the requests that ended sent their span"]),
     ["Prompt tokens", perSecond(s.prompt_tokens_per_second), ""],
     ["Output tokens", perSecond(s.generation_tokens_per_second), ""],
     [term("KV cache", "KV cache used"), ...level(s.kv_usage_ratio, percent)],

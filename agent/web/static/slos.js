@@ -41,6 +41,12 @@ const SILENCES = {
   insufficient: "Too few events to judge by.",
 };
 
+const SOURCES = {
+  engine: "From all requests the engine counted",
+  canary: "From canaries",
+  span: "From request spans, one by one",
+};
+
 const URGENCY = ["burning", "exhausted", "no_data", "insufficient_data", "ok", "no_traffic"];
 
 /** Cards, the most urgent first. */
@@ -76,7 +82,7 @@ function promise(slo) {
 }
 
 function source(slo) {
-  const from = slo.source === "canary" ? "From canaries" : "From all requests the engine counted";
+  const from = SOURCES[slo.source] ?? slo.source;
   return [from, slo.service, slo.model, slo.role].filter(Boolean).join(", ");
 }
 

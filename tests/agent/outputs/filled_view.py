@@ -13,6 +13,7 @@ from agent.model import (
     Evidence,
     Figure,
     Latency,
+    LatencyTotal,
     Level,
     Recommendation,
     Signals,
@@ -21,7 +22,7 @@ from agent.model import (
     Snapshot,
     TargetStatus,
 )
-from agent.view import LatencyTotal, SignalsView
+from agent.view import SignalsView
 from probes.sample import HistogramSample, ProbeResult
 
 NOW = 1_800_000_000.0

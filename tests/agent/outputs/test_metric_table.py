@@ -1,6 +1,7 @@
 """Table, page, document and promises must name the same metrics."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agent.outputs.metrics_doc import metrics_document
 from agent.outputs.prometheus import ViewCollector
 from agent.outputs.self_metrics import SelfMetrics
 from probes.sample import PageWarning, ProbeResult, Reading
+from probes.spans.counts import SpanCounts
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 EVERYTHING = VIEW_METRICS + SELF_METRICS
@@ -32,6 +34,8 @@ def page() -> str:
     own.delivered("alertmanager", "ok")
     own.job_missed("tick")
     own.loop_lagged(0.002)
+    some = {name: Counter({name: 1}) for name in ("bodies", "refused", "lost", "forwarded")}
+    own.watch_spans(SpanCounts(requests=7, **some))
     return generate_latest(registry).decode()
 
 

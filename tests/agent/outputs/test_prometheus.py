@@ -9,12 +9,11 @@ import pytest
 from filled_view import ADVICE, ALERT, FILLED, NOW, STATUS, TARGET, FakeView, histogram
 from prometheus_client import CollectorRegistry, generate_latest
 
-from agent.model import Counts, Signals
+from agent.model import Counts, LatencyTotal, Signals
 from agent.outputs.metric_table import KV_HIT
 from agent.outputs.points import Point, presentable
 from agent.outputs.prometheus import ViewCollector, families
 from agent.outputs.view_points import window_label
-from agent.view import LatencyTotal
 
 
 def scrape(view: FakeView) -> CollectorRegistry:

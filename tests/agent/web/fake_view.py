@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from fake_signals import fleet, idle, overloaded
 from fake_world import NOW_SECONDS, advice, alerts, probes, slos, targets
 
-from agent.model import Counts, Signals, Slo, SloStatus, Snapshot
-from agent.view import LatencyTotal, SignalsView
+from agent.model import Counts, LatencyTotal, Signals, Slo, SloStatus, Snapshot
+from agent.view import SignalsView
 from probes.sample import ProbeResult
 
 
