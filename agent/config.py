@@ -11,6 +11,7 @@ from agent.auth import Auth
 from agent.config_base import DAY_SECONDS, LISTEN, LONGEST_SECONDS, Name, Section
 from agent.config_slo import Exclusion, Slo
 from agent.model import Severity, Tier
+from agent.presets import with_preset
 from probes.canary.limits import CanaryLimits
 from probes.catalogue import Canary, default_canaries
 from probes.discovery.item import Discovery
@@ -233,6 +234,9 @@ class Config(Section):
     )
     canary_limits: CanaryLimits = Field(default_factory=CanaryLimits, description="What canaries may take.")
     spans: Spans = Field(default_factory=Spans, description="Where request spans come in.")
+    preset: Literal["chat", "agent", "rag", "batch"] | None = Field(
+        None, description="SLOs of this kind of service beside `slos`: rules/presets.yaml. Default: none."
+    )
     slos: list[Slo] = Field(default_factory=list, description="The promises.")
     exclusions: list[Exclusion] = Field(
         default_factory=list, description="Time that counts for no SLO: maintenance, and incidents agreed not to count."
@@ -245,3 +249,8 @@ class Config(Section):
     outputs: Outputs = Field(default_factory=Outputs, description="Where figures go.")
     state: State | None = Field(None, description="Where the memory is kept; absent: a restart begins anew.")
     server: Server = Field(default_factory=Server, description="The agent's own HTTP server.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_preset(cls, tree: object) -> object:
+        return with_preset(tree) if isinstance(tree, dict) else tree

@@ -57,6 +57,7 @@ class Slo(Section):
     )
     model: str | None = Field(None, description="Only this served model; default: all.")
     role: Literal["aggregated", "prefill", "decode"] | None = Field(None, description="Only this role; default: all.")
+    tickets_only: bool = Field(default=False, description="Nobody is woken: burn pairs that would page are left out.")
     runbook_url: str = Field("", description="What whoever is paged should open.")
 
     @field_validator("objective_ratio", mode="before")

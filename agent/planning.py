@@ -134,9 +134,9 @@ def _exclusion(item: ExclusionItem) -> Exclusion:
 
 def _pairs(config: Config, slo: Slo) -> tuple[BurnPair, ...]:
     own = config.burn.windows
-    if not own:
-        return pairs_for(slo.objective_ratio, _period_seconds(slo))
-    return tuple(BurnPair(w.severity, w.tier, w.short_seconds, w.long_seconds, w.factor) for w in own)
+    pairs = tuple(BurnPair(w.severity, w.tier, w.short_seconds, w.long_seconds, w.factor) for w in own)
+    pairs = pairs or pairs_for(slo.objective_ratio, _period_seconds(slo))
+    return tuple(pair for pair in pairs if pair.severity == "ticket" or not slo.tickets_only)
 
 
 def _facts(config: Config, target: Target) -> TargetFacts:
