@@ -12,6 +12,7 @@ from agent.config_base import DAY_SECONDS, LISTEN, LONGEST_SECONDS, Name, Sectio
 from agent.config_slo import Exclusion, Slo
 from agent.model import Severity, Tier
 from agent.presets import with_preset
+from probes.books import System
 from probes.canary.limits import CanaryLimits
 from probes.catalogue import Canary, default_canaries
 from probes.discovery.item import Discovery
@@ -32,8 +33,11 @@ class Target(Section):
 
     name: Name = Field(description="How alerts, pages and metrics call it.")
     url: str = Field(description="Base address, such as http://vllm-0:8000.")
-    kind: Literal["vllm", "lmcache"] = Field("vllm", description="What answers there.")
+    kind: System = Field("vllm", description="What answers there; see docs/neighbours.md.")
     metrics_path: str = Field("/metrics", pattern=r"^/", description="Where its metrics page is.")
+    metrics_url: str | None = Field(
+        None, description="Base address of its metrics page, where that has another port (vllm-router). Default: url."
+    )
     model: str | None = Field(None, description="Served model name; default: what the page or /v1/models says.")
     role: Literal["aggregated", "prefill", "decode"] = Field("aggregated", description="Its part in serving.")
     service: Name | None = Field(None, description="The service it belongs to; default: any SLO's service.")
@@ -43,6 +47,16 @@ class Target(Section):
     auth: Auth | None = Field(None, description="Who we are to it: for the canaries and, tokens alone, its page.")
 
     _check_url = field_validator("url")(_http_url)
+
+    @field_validator("metrics_url")
+    @classmethod
+    def _check_metrics_url(cls, url: str | None) -> str | None:
+        return None if url is None else _http_url(url)
+
+    @property
+    def page_url(self) -> str:
+        """Where its metrics page is."""
+        return (self.metrics_url or self.url) + self.metrics_path
 
 
 class Scrape(Section):

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from agent.config import Config
 from probes.sample import USER_KINDS
+from probes.systems import ROUTERS
 
 PAGE_PATHS = ("/metrics", "/v1", "/v1/chat/completions", "/v1/completions", "/v1/models", "/health")
 Check = tuple[frozenset[str], str]  # the parts of the config that a check looks at, and its sentence
@@ -74,7 +75,14 @@ def _timeouts(config: Config) -> Iterator[Check]:
 
 
 def _sources(config: Config) -> Iterator[Check]:
+    routed = config.discovery or any(target.kind in ROUTERS for target in config.targets)
     for index, slo in enumerate(config.slos):
+        if slo.source == "router" and not routed:
+            sentence = (
+                f"slos[{index}].source is router, but no target is one. Add a target with kind: "
+                f"{', '.join(ROUTERS[:-1])} or {ROUTERS[-1]}, or write source: engine."
+            )
+            yield frozenset({"slos", "targets", "discovery"}), sentence
         if slo.source == "canary" and not any(canary.kind in USER_KINDS for canary in config.canaries):
             sentence = (
                 f"slos[{index}].source is canary, but there are no canaries that ask as users do. Add "
@@ -112,7 +120,7 @@ def _one_address(config: Config) -> Iterator[str]:
     """Two names for one page: everything on it would be counted twice."""
     pages: dict[str, str] = {}
     for index, target in enumerate(config.targets):
-        page = target.url + target.metrics_path
+        page = target.page_url
         if page in pages:
             yield (
                 f'targets[{index}] "{target.name}" has the address of "{pages[page]}", {page}: all requests there '

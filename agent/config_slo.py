@@ -7,6 +7,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, field_validator, mode
 
 from agent.config_base import DAY_SECONDS, LONGEST_SECONDS, Name, Ratio, Section
 from agent.model import SliName, SliSource
+from agent.sli.router import HISTOGRAMS as ROUTER_HISTOGRAMS
 from agent.sli.span import SPAN_SLIS
 from probes.units import Seconds
 
@@ -31,7 +32,8 @@ class Slo(Section):
     source: SliSource | None = Field(
         None,
         description="engine: all users' requests, from vLLM's counters; span: the same one by one, from their spans; "
-        "canary: ours. Default: engine; stall: canary.",
+        "router: the router's counters, which see what never reached an engine; canary: ours. Default: engine; "
+        "stall: canary.",
     )
     objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
     period_seconds: Seconds = Field(
@@ -87,12 +89,21 @@ class Slo(Section):
             raise ValueError("vLLM does not count requests by their longest gap; write source: canary for sli stall")
         if self.sli != "availability" and self.threshold_seconds is None:
             raise ValueError(f"sli {self.sli} needs threshold_seconds, such as threshold_seconds: 2.5")
+        if self.source == "router":
+            return self._as_routers_count()
         if self.source == "canary" and self.sli in ("queue", "itl"):
             raise ValueError(f"a canary cannot see sli {self.sli} exactly; write source: engine")
         if self.sli == "availability" and self.source != "canary" and self.threshold_seconds is None:
             raise ValueError(
                 "availability from the engine needs threshold_seconds: when a request is late; such as 300"
             )
+        return self
+
+    def _as_routers_count(self) -> Self:
+        if self.sli != "availability" and self.sli not in ROUTER_HISTOGRAMS:
+            raise ValueError(f"a router does not count sli {self.sli}; write source: engine or canary")
+        if self.sli == "availability" and self.threshold_seconds is not None:
+            raise ValueError("availability from a router has no threshold_seconds: it counts answers, not their times")
         return self
 
 

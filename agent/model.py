@@ -9,7 +9,7 @@ from probes.sample import HistogramSample
 Severity = Literal["page", "ticket"]
 Tier = Literal["fast", "slow", "trend"]
 SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue", "goodput", "stall"]
-SliSource = Literal["engine", "canary", "span"]
+SliSource = Literal["engine", "canary", "span", "router"]
 SloState = Literal["ok", "burning", "exhausted", "no_traffic", "no_data", "insufficient_data"]
 
 
@@ -334,6 +334,45 @@ class KvTransfer:
 
 
 @dataclass(frozen=True, slots=True)
+class RouterWork:
+    """What routers did within one window, by their own counters; what a router has no counter for is None.
+
+    `failed_by_reason` are in the routers' words. `cancelled` clients hung up, `refused` ones asked for what cannot be:
+    both are in neither `answered` nor `failed`. `retries` and `worker_failures` are attempts: clients see none.
+    """
+
+    answered: float
+    failed: float
+    failed_by_reason: Mapping[str, float]
+    cancelled: float
+    refused: float
+    failed_ratio: float | None
+    retries: float | None
+    worker_failures: float | None
+    prompt_tokens: float | None
+    output_tokens: float | None
+    ttft_seconds: Latency | None
+    itl_seconds: Latency | None
+    tpot_seconds: Latency | None
+    e2e_seconds: Latency | None
+    requests_inside: Level | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """What a store of KV objects (Mooncake) did within one window. Objects are no tokens: this is no KV hit rate."""
+
+    lookups: float | None
+    hits: float | None
+    object_hit_ratio: float | None
+    puts: float | None
+    failed_allocations: float | None
+    evicted_objects: float | None
+    used_ratio: float | None
+    clients: Level | None
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """What one target (or all of them together) did over one window. None is unknown, everywhere.
 
@@ -380,6 +419,8 @@ class Signals:
     preemptions: float | None = None
     engine_steps: float | None = None
     kv_transfer: KvTransfer | None = None
+    router: RouterWork | None = None
+    object_store: ObjectStore | None = None
     failed_ratio: float | None = None
     gpu_utilization_ratio: float | None = None
     power_watts: float | None = None

@@ -15,11 +15,13 @@ from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, Plan
 from agent.sli.count import TargetFacts
 from agent.slo.exclusions import Exclusion, Weekly
+from probes.books import BOOKS, System
 from probes.canary.item import CanaryItem
 from probes.canary.task import ProbeTask, Route
 from probes.discovery.file import Found
 from probes.discovery.role import role_of
 from probes.scrape import PageTarget
+from probes.systems import ASKABLE
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 CALENDAR_SECONDS = {"day": 86_400.0, "week": 7 * 86_400.0, "month": 30 * 86_400.0, "quarter": 91 * 86_400.0}
@@ -53,7 +55,7 @@ def page_target(config: Config, target: Target) -> PageTarget:
     """How the target's metrics page is read."""
     return PageTarget(
         name=target.name,
-        url=target.url + target.metrics_path,
+        url=target.page_url,
         system=target.kind,
         timeout_seconds=config.scrape.timeout_seconds,
         max_bytes=config.scrape.max_bytes,
@@ -75,8 +77,8 @@ def probe_task(canary: CanaryItem, target: Target, model: str | None, planned_at
 
 
 def canary_targets(canary: CanaryItem, targets: Iterable[Target]) -> list[Target]:
-    """The vLLM targets a canary is sent to."""
-    return [t for t in targets if t.kind == "vllm" and ("*" in canary.targets or t.name in canary.targets)]
+    """The targets a canary is sent to: those that answer users' requests."""
+    return [t for t in targets if t.kind in ASKABLE and ("*" in canary.targets or t.name in canary.targets)]
 
 
 def config_hash(config: Config) -> str:
@@ -163,7 +165,7 @@ def _discovered(found: Found) -> Target:
     return Target(
         name=name,
         url=f"{scheme}://{found.address}",
-        kind="lmcache" if labels.pop("kind", "vllm") == "lmcache" else "vllm",
+        kind=_kind(labels.pop("kind", "vllm")),
         metrics_path=path,
         model=labels.pop("model", None),
         role=said[0] if said else "aggregated",
@@ -172,6 +174,11 @@ def _discovered(found: Found) -> Target:
         gpu_type=labels.pop("gpu_type", None),
         labels=labels,
     )
+
+
+def _kind(said: str) -> System:
+    """What a label names; vLLM where it names nothing we know."""
+    return next((system for system in BOOKS if system == said), "vllm")
 
 
 def _headers(auth: Auth | None) -> dict[str, str]:

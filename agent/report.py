@@ -12,6 +12,7 @@ from agent.windows import Windows
 from probes.recording import EntryReader, read_entries
 from probes.sample import ProbeResult
 from probes.spans.result import SpanResult
+from probes.systems import ENGINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _priced(
     question: Question, windows: Windows, names: Sequence[str], price: Mapping[str, float] | float | None
 ) -> Question:
     """The question with what the engines among these targets cost; unknown unless each has a price."""
-    engines = [name for name in names if (log := windows.targets.get(name)) and log.source == "vllm"]
+    engines = [name for name in names if (log := windows.targets.get(name)) and log.source in ENGINES]
     if price is None or not engines:
         return question
     prices = [price if isinstance(price, float) else price.get(name) for name in engines]

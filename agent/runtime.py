@@ -33,6 +33,7 @@ from probes.recording import RecordingWriter
 from probes.sample import ProbeResult, Reading
 from probes.scrape import Scraper
 from probes.spans.result import SpanResult
+from probes.systems import ASKABLE
 
 log = logging.getLogger(__name__)
 
@@ -151,8 +152,8 @@ class Agent:
         self._record(lambda recorder: recorder.write_spans(now, ours))
 
     def target_urls(self) -> Mapping[str, str]:
-        """Base addresses of the vLLM targets."""
-        return {target.name: target.url for target in self._targets if target.kind == "vllm"}
+        """Base addresses of the targets that answer requests."""
+        return {target.name: target.url for target in self._targets if target.kind in ASKABLE}
 
     # -- jobs
 

@@ -18,8 +18,15 @@ from agent.plan import Plan
 from agent.sli.count import PendingBook, count_events
 from agent.slo.status import slo_status
 from agent.windows import Windows
+from probes.systems import ENGINES, ROUTERS
 
-SOURCES: tuple[SliSource, ...] = ("engine", "canary", "span")
+# which targets tell what an SLO of each source counts; None: any
+TELLERS: Mapping[SliSource, tuple[str, ...] | None] = {
+    "engine": ENGINES,
+    "router": ROUTERS,
+    "canary": None,
+    "span": ENGINES,
+}
 
 
 EARLIER = " (seen earlier; no engine signal stands out now)"
@@ -101,7 +108,9 @@ def _by_slo(pending: PendingBook, targets: tuple[TargetStatus, ...]) -> Mapping[
     """The targets that each SLO, by its name, counts."""
     found: dict[str, list[TargetStatus]] = defaultdict(list)
     for target in targets:
-        for source in SOURCES:
+        for source, tellers in TELLERS.items():
+            if tellers is not None and target.source and target.source not in tellers:
+                continue
             for slo in pending.concerned(target.name, target.model, source):
                 found[slo.name].append(target)
     return found

@@ -8,10 +8,18 @@ from typing import NamedTuple
 from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
-from probes.sample import ProbeResult, Reading
+from probes.sample import HistogramSample, ProbeResult, Reading
 from probes.spans.result import SpanResult
+from probes.systems import ROUTERS
 
-INCOMPLETE = ("malformed", "not_finite", "dropped_series", "page_cut")  # a page warned about so may lack a series
+FROM_FIRST_EVENT = "router_"  # signals whose series stand on no page before something happened
+INCOMPLETE = (
+    "malformed",
+    "not_finite",
+    "dropped_series",
+    "page_cut",
+    "odd_histograms",
+)  # a page warned about so may lack a series
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
 CLOCK_STEP_SECONDS = 30.0  # a reading so much older than the last one is no late one: the clock was set back
 START_TOLERANCE_SECONDS = 1.0  # process start times of one process differ by rounding
@@ -108,7 +116,7 @@ class Windows:
         for key in restarted:
             self.raw.pop(key, None)  # nothing of the new process can be compared with the old one
         for key, raw in engines.items():
-            log.model = key.model or log.model
+            log.model = _model_of(log, key)
             log.signals.update(raw.histograms, (signal for signal, _ in raw.counters))
             increment = self._difference(key, raw, log, before, reading, restarted=key in restarted)
             self.raw.setdefault(key, Raw()).update(raw)
@@ -201,7 +209,9 @@ class Windows:
             now.process_start_seconds is not None and known_since < now.process_start_seconds <= now.at_seconds
         )
         if last is None and not is_new_process:
-            return Increment(key, now.at_seconds, now.at_seconds, {}, {}, raw.gauges, restarted=False)
+            if before is None or not _was_whole(before):
+                return Increment(key, now.at_seconds, now.at_seconds, {}, {}, raw.gauges, restarted=False)
+            last = Raw()  # an engine or a model that came up on a page that was read whole before
         start = known_since
         if last is not None and key in self.increments:
             start = self.increments[key][-1].to_seconds  # the engine itself may have been missing from some pages
@@ -215,9 +225,17 @@ class Windows:
             histograms = {
                 signal: buckets
                 for signal, histogram in raw.histograms.items()
-                if (buckets := new_observations(last.histograms.get(signal), histogram)) is not None
+                if (buckets := self._observed(last.histograms.get(signal), histogram, before)) is not None
             }
         return Increment(key, start, now.at_seconds, counters, histograms, raw.gauges, restarted)
+
+    def _observed(
+        self, last: HistogramSample | None, histogram: HistogramSample, before: Reading | None
+    ) -> Buckets | None:
+        """What was observed since the last look. Routers write a histogram when they first observe something."""
+        if last is None and histogram.signal.startswith(FROM_FIRST_EVENT) and before is not None:
+            return all_observations(histogram) if _was_whole(before) else None
+        return new_observations(last, histogram)
 
     def _restarted(
         self, engines: Mapping[EngineKey, Raw], before: Reading | None, now: Reading
@@ -237,6 +255,11 @@ class Windows:
             if (last := self.raw.get(key)) is not None
             and any(value < last.counters.get(place, 0.0) for place, value in raw.counters.items())
         )
+
+
+def _model_of(log: TargetLog, key: EngineKey) -> str:
+    """The newest one an engine names; of a router, which may tell of many, the first."""
+    return (log.model or key.model) if log.source in ROUTERS else (key.model or log.model)
 
 
 def _is_of_an_earlier_process(before: Reading | None, now: Reading) -> bool:

@@ -9,6 +9,8 @@ from probes.books import System
 # names of vLLM's beside its own. vLLM can carry LMCache's.
 ENGINES: Final = ("vllm", "dynamo_worker")  # whose pages hold an engine's own series
 ROUTERS: Final = ("dynamo_frontend", "llm_d_epp", "vllm_router", "production_stack_router")  # what clients ask
+GPUS: Final = ("nvml", "dcgm")  # sources of GPU figures
+ASKABLE: Final = ("vllm", "dynamo_frontend", "vllm_router", "production_stack_router")  # OpenAI requests go there
 TELLING: Final[tuple[tuple[System, tuple[str, ...]], ...]] = (
     ("vllm_router", ("vllm_router_",)),
     ("dynamo_frontend", ("dynamo_frontend_",)),

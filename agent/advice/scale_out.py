@@ -13,6 +13,7 @@ from agent.plan import Plan
 from agent.signals.sums import add_up
 from agent.sli.count import concerns
 from agent.windows import EngineKey, Increment, Windows
+from probes.systems import ENGINES
 
 WINDOW_SECONDS = 300.0
 QUEUE_SHARE = 0.8  # of the readings must show waiting requests (facts: saturation shows in 80 % of scrapes)
@@ -65,7 +66,7 @@ def scale_out(
     the queue drains by itself, where the pages do not tell enough, where nothing is served (more of that serves
     nothing), and at the most replicas.
     """
-    engines = [s for s in statuses if s.source == "vllm"]
+    engines = [s for s in statuses if s.source in ENGINES]
     for model, role in sorted({(s.model, s.role) for s in engines if s.health == "up"}):
         group = [s for s in engines if (s.model, s.role) == (model, role)]
         burning = [slo for slo in slos if any(_drives(plan, slo, status) for status in group)]
@@ -86,7 +87,7 @@ def measured_load(group: Sequence[TargetStatus], windows: Windows, now_seconds: 
     start, up = now_seconds - WINDOW_SECONDS, [status.name for status in group if status.health == "up"]
     engines: dict[EngineKey, list[Increment]] = {}
     for increment in windows.between(start, now_seconds, up):
-        if increment.key.source == "vllm":
+        if increment.key.source in ENGINES:
             engines.setdefault(increment.key, []).append(increment)
     measured = [_measured(increments) for increments in engines.values()]
     known = [engine for engine in measured if engine is not None]

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from agent.alerts.cache_tier import caches_down
 from agent.model import Slo, TargetStatus
+from agent.signals.routing import router_work
 from agent.signals.sums import add_up
 from agent.sli.count import TargetFacts, concerns
 from agent.windows import Windows
+from probes.systems import ENGINES, ROUTERS
 
+CAUSES = ("", *ENGINES, *ROUTERS)  # sources of targets whose state can be why; "" was never read
 LOOK_BACK_SECONDS = 300.0
 KV_FULL_RATIO = 0.95
 QUEUE_SHARE = 0.1  # of the running requests: a queue shorter than that is gone within a tenth of a request's time
@@ -26,7 +29,7 @@ def likely_cause(
     slo: Slo, statuses: Sequence[TargetStatus], targets: Mapping[str, TargetFacts], windows: Windows, now_seconds: float
 ) -> Cause:
     """What most probably makes this SLO burn. Nothing clear is said to be unknown."""
-    ours = [s for s in statuses if s.source in ("vllm", "") and concerns(slo, targets.get(s.name), s.model)]
+    ours = [s for s in statuses if s.source in CAUSES and concerns(slo, targets.get(s.name), s.model)]
     caches = caches_down([s.name for s in ours], statuses, targets, windows)
     cache_words = f"the cache server {caches[0].name} is down: {caches[0].detail}" if caches else ""
     for health, code in (("stuck", "engine_stuck"), ("down", "engine_unreachable")):
@@ -35,14 +38,8 @@ def likely_cause(
             return Cause(code, f"{hit[0].name} is {health}: {hit[0].detail}{also}")
     if cache_words:
         return Cause("cache_tier_down", f"{cache_words}; what it held is computed anew")
-    if slo.source == "span":
-        counts = windows.events[slo.name].since(now_seconds - LOOK_BACK_SECONDS)
-        if counts.undecided > counts.bad:
-            return Cause(
-                "spans_missing",
-                f"{counts.undecided:.0f} of {counts.total:.0f} requests of the last {LOOK_BACK_SECONDS / 60:.0f} min "
-                f"sent no span, so how they were is not known; each target's span coverage says whose (docs/spans.md)",
-            )
+    if cause := _told_by_its_source(slo, ours, windows, now_seconds):
+        return cause
     sums = add_up(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, [s.name for s in ours]))
     usage, waiting = sums.level("kv_usage_ratio", as_mean=True), sums.level("requests_waiting")
     preemptions = sums.counter("preemptions_total")
@@ -68,3 +65,43 @@ def likely_cause(
             f"more arrive than the engines serve",
         )
     return Cause("unknown", "no engine signal stands out; look at the requests themselves (prompt and output lengths)")
+
+
+def _told_by_its_source(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Cause | None:
+    """What those that tell this SLO's events say themselves; None where that explains nothing."""
+    if slo.source == "router":
+        return _routed_cause(slo, ours, windows, now_seconds)
+    if slo.source == "span":
+        counts = windows.events[slo.name].since(now_seconds - LOOK_BACK_SECONDS)
+        if counts.undecided > counts.bad:
+            return Cause(
+                "spans_missing",
+                f"{counts.undecided:.0f} of {counts.total:.0f} requests of the last {LOOK_BACK_SECONDS / 60:.0f} min "
+                f"sent no span, so how they were is not known; each target's span coverage says whose (docs/spans.md)",
+            )
+    return None
+
+
+def _routed_cause(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Cause | None:
+    """What the routers say of the failures they counted, and which of their workers they take to be ill."""
+    names = [status.name for status in ours if status.source in ROUTERS]
+    increments = list(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, names))
+    work = router_work(add_up(increments), increments)
+    if slo.sli != "availability" or work is None or not work.failed:
+        return None
+    reasons = ", ".join(f"{count:.0f} {why}" for why, count in work.failed_by_reason.items())
+    ill = sorted({worker for name in names for worker in _ill_workers(windows, name)})
+    where = f"; the router takes {', '.join(ill)} to be ill" if ill else ""
+    minutes = LOOK_BACK_SECONDS / 60
+    words = f"{work.failed:.0f} requests failed at the router in {minutes:.0f} min: {reasons}{where}"
+    return Cause("router_failures", words)
+
+
+def _ill_workers(windows: Windows, name: str) -> list[str]:
+    return [
+        label
+        for key, raw in windows.raw.items()
+        if key.target == name
+        for (signal, label), value in raw.gauges.items()
+        if signal == "router_worker_health_state" and value == 0
+    ]

@@ -11,6 +11,7 @@ from agent.sli.count import TargetFacts
 from agent.windows import Increment, TargetLog, Windows
 from probes.canary.outcomes import is_bad
 from probes.sample import ProbeResult
+from probes.systems import ENGINES
 
 NO_ANSWER = ("head_timeout", "first_token_timeout", "stall_timeout", "total_timeout")
 PROGRESS = ("generation_tokens_total", "prompt_tokens_total")
@@ -73,7 +74,7 @@ def last_results(
 def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_seconds: float) -> str:
     """Why the engine behind a page that answers is called stuck; "" when it is not."""
     last_ok = log.last_ok
-    if log.source != "vllm" or last_ok is None:
+    if log.source not in ENGINES or last_ok is None:
         return ""
     awake = [
         key for key, kept in windows.increments.items() if key.target == name and kept and not _sleep_state(kept[-1])

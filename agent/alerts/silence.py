@@ -19,6 +19,9 @@ def no_data(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_second
     oldest = now_seconds - _look_back_seconds(slo)
     if slo.source == "span" and any(windows.span_seen_seconds.get(t.name, oldest) > oldest for t in ours):
         return None
+    if slo.source == "router":  # its series come up with their first event: a page without them says that none was
+        answers = any(_answers(target) for target in ours)
+        return None if answers else _no_page(ours, "request counter", windows, now_seconds)
     signal = counted_signal(slo)
     if any(_answers(target) and windows.has(target.name, signal) for target in ours):
         return None

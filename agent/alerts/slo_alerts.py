@@ -163,4 +163,6 @@ def _summary(slo: Slo, burn: Burn) -> str:
 def _event_word(slo: Slo) -> str:
     if slo.source == "canary":
         return "canaries"
+    if slo.source == "router":
+        return "token gaps at the router" if slo.sli == "itl" else "requests at the router"
     return "token gaps" if slo.sli == "itl" else "requests"

@@ -4,19 +4,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.alerts.book import Wanted, alert_labels
-from agent.alerts.cache_tier import caches_down
+from agent.alerts.cache_tier import caches_down, lost_clients
 from agent.alerts.health import last_results
 from agent.model import TargetStatus
 from agent.plan import Plan
 from agent.windows import Windows
+from probes.systems import ENGINES, ROUTERS
 
 CANARY_STRIKES = 3
 BLIND_AFTER_SECONDS = 90.0
 LOST_TOLD_SECONDS = 86_400.0
 
-NAMES = {"vllm": "EngineUnreachable", "lmcache": "CacheTierDown"}
+NAMES = {
+    "lmcache": "CacheTierDown",
+    "mooncake": "CacheTierDown",
+    "dcgm": "GPUFault",
+    **dict.fromkeys(ENGINES, "EngineUnreachable"),
+    **dict.fromkeys(ROUTERS, "RouterUnreachable"),
+}
+PAGING = ("EngineUnreachable", "RouterUnreachable")
 MENDS = {
     "EngineUnreachable": "look at the pod or process; if it restarts again and again, its log says why",
+    "RouterUnreachable": "look at its pod or process: without it no request gets in, whatever the engines say",
     "EngineStuck": "restart the engine process; its API server goes on answering /health, so nothing else will",
     "CacheTierDown": "restart the cache server; look whether its engines go on: one that was waiting for it may hang",
     "CanaryDown": "try the request by hand: slo-agent probe URL",
@@ -30,11 +39,13 @@ def target_alerts(
     for status in statuses:
         if status.health == "down":
             name = NAMES.get(status.source, "EngineUnreachable")
-            severity = "page" if name == "EngineUnreachable" else "ticket"
+            severity = "page" if name in PAGING else "ticket"
             yield _wanted(name, severity, status, plan, f"{status.name} cannot be reached", status.detail)
         elif status.health == "stuck":
             wanted = _wanted("EngineStuck", "page", status, plan, f"{status.name} is stuck", status.detail)
             yield _with_cache_down(wanted, caches_down([status.name], statuses, plan.targets, windows))
+        elif status.source == "mooncake" and (lost := lost_clients(status.name, windows, now_seconds)):
+            yield _wanted("CacheTierDown", "ticket", status, plan, f"{status.name} has lost clients", lost)
         yield from _canary_down(status, plan, windows, now_seconds)
 
 
@@ -101,7 +112,7 @@ def _canary_down(status: TargetStatus, plan: Plan, windows: Windows, now_seconds
 
 def _wanted(name: str, severity: str, status: TargetStatus, plan: Plan, summary: str, detail: str) -> Wanted:
     facts = plan.targets.get(status.name)
-    is_engine = status.source == "vllm"
+    is_engine = status.source in ENGINES
     labels = alert_labels(
         name,
         severity,

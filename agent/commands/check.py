@@ -18,6 +18,7 @@ from agent.watched import watched_targets
 from probes.canary.cost_words import cost_words
 from probes.discovery.source import make_source
 from probes.sample import USER_KINDS
+from probes.systems import ASKABLE
 
 TARGET = '{name: vllm-0, url: "http://vllm-0:8000"}'
 
@@ -52,7 +53,7 @@ def _lines(config: Config) -> Iterator[str]:
     asked = [source.place for item, source in zip(config.discovery, sources, strict=True) if item.kind != "file"]
     yield f"\ntargets ({len(targets)})"
     for target in targets:
-        yield f"  {target.name:<24} {target.kind:<8} {target.role:<11} {target.url}{target.metrics_path}"
+        yield f"  {target.name:<24} {target.kind:<8} {target.role:<11} {target.page_url}"
     yield from (f"  warning: {trouble}" for trouble in troubles)
     yield from (f"  more from {place}, which is asked when the agent runs" for place in asked)
     if not targets and not asked:
@@ -68,7 +69,7 @@ def _lines(config: Config) -> Iterator[str]:
         yield from _meaning_lines(config)
     yield from _exclusion_lines(config)
     yield from (f"\nwarning: {sentence}." for sentence in service_warnings(slos, targets))
-    yield from _canary_lines(config, len([t for t in targets if t.kind == "vllm"]))
+    yield from _canary_lines(config, len([t for t in targets if t.kind in ASKABLE]))
     if not config.alertmanager.urls:
         yield "\nwarning: alertmanager.urls is empty: alerts stand on the page and in /metrics only; nobody is paged."
 

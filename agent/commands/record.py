@@ -66,7 +66,7 @@ async def _record(config: Config, out: Path, seconds: float | None) -> str:
     try:
         async with agent.running(), _spans_received(config, agent):
             how_long = f"for {seconds:g} s" if seconds else "until Ctrl-C"
-            print(f"recording {count_of(len(agent.target_urls()), 'engine')} into {out} {how_long}", flush=True)
+            print(f"recording {count_of(len(agent.view.plan.targets), 'target')} into {out} {how_long}", flush=True)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), seconds)
     finally:

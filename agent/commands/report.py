@@ -9,12 +9,14 @@ from agent.commands.common import add_config, add_examples, add_json, finite, mo
 from agent.config import Goodput
 from agent.config_file import load_config
 from agent.errors import UsageError
-from agent.model import Figure, KvTransfer, Latency, Level, Signals
+from agent.model import Figure, KvTransfer, Latency, Level, ObjectStore, RouterWork, Signals
 from agent.outputs.jsonable import signals_json
 from agent.planning import all_targets, make_plan
 from agent.report import Report, Stretch, report
 from agent.signals.read import LATENCIES, Question
 from agent.stats.goodput import GoodputTarget
+
+PARTS = (KvTransfer, RouterWork, ObjectStore)  # signals that have signals of their own
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +127,7 @@ def _print(name: str, signals: Signals) -> None:
     print()
 
 
-def _print_fields(part: Signals | KvTransfer, before: str, missing: list[str]) -> None:
+def _print_fields(part: Signals | KvTransfer | RouterWork | ObjectStore, before: str, missing: list[str]) -> None:
     """One line a field; the names of those that are unknown go into `missing`."""
     for field in part.__dataclass_fields__:
         value, name = getattr(part, field), before + field
@@ -140,7 +142,7 @@ def _print_fields(part: Signals | KvTransfer, before: str, missing: list[str]) -
         elif isinstance(value, Level):
             parts = (f"{word} {short(getattr(value, word), '?')}" for word in ("mean", "max", "last"))
             print(f"  {name:<32} {'  '.join(parts)}")
-        elif isinstance(value, KvTransfer):
+        elif isinstance(value, PARTS):
             _print_fields(value, f"{name}.", missing)
         elif isinstance(value, dict):
             for key, inner in value.items():

@@ -43,6 +43,8 @@ def counting(slo: Slo, edges: Edges, extra: str) -> Counting:
         return _counted_by_agents(slo, "Events: the agents' canaries, as they counted them.")
     if slo.source == "span":
         return _counted_by_agents(slo, "Events: request spans as the agents received them; unknown ones sent none.")
+    if slo.source == "router":
+        return _counted_by_agents(slo, "Events: requests as the agents counted them: each router has its own counters.")
     if slo.sli == "goodput":
         return _counted_by_agents(slo, "Events: requests as the agents counted them: two histograms need bookkeeping.")
     if slo.sli == "availability":

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.model import Figure, Latency, Signals
+from agent.signals.routing import object_store, router_work
 from agent.signals.sums import Sums, add_up
 from agent.signals.transfer import kv_transfer
 from agent.stats.buckets import latency, share_over
@@ -12,6 +13,7 @@ from agent.stats.goodput import GoodputTarget, exact_goodput, goodput_bounds, pe
 from agent.windows import Windows
 from probes.canary.outcomes import is_bad
 from probes.sample import ProbeResult
+from probes.systems import ENGINES, GPUS
 
 FAILED_REASONS = ("error", "abort")  # of vLLM's finished requests; stop, length and repetition are answers
 LATENCIES = ("ttft_seconds", "itl_seconds", "tpot_seconds", "e2e_seconds", "queue_seconds")
@@ -36,10 +38,11 @@ def read_signals(
 ) -> Signals:
     """Signals of these targets together over (start_seconds, end_seconds]. What no reading says is None."""
     names = list(targets)
-    sums = add_up(windows.between(start_seconds, end_seconds, names))
+    increments = list(windows.between(start_seconds, end_seconds, names))
+    sums = add_up(increments)
     probes = _probes(windows, start_seconds, end_seconds, names)
     answered = [result for result in probes if result.is_ok]
-    seconds = sums.covered_seconds("vllm")
+    seconds = sums.covered_seconds(*ENGINES)
     finished = sums.by_label("requests_finished_total")
     finished_total = sum(finished.values()) if finished else None
     failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS) if finished else None
@@ -89,10 +92,12 @@ def read_signals(
         preemptions=sums.counter("preemptions_total"),
         engine_steps=None if steps is None else steps.count,
         kv_transfer=kv_transfer(sums),
+        router=router_work(sums, increments),
+        object_store=object_store(sums),
         failed_ratio=_ratio(failed, finished_total),
         gpu_utilization_ratio=None if utilization is None else utilization.mean,
         power_watts=_power_watts(sums),
-        tokens_per_joule=_ratio(generated_per_second, _ratio(energy, sums.covered_seconds("nvml"))),
+        tokens_per_joule=_ratio(generated_per_second, _ratio(energy, sums.covered_seconds(*GPUS))),
         tokens_per_dollar=None
         if question.dollars_per_second is None
         else _ratio(generated_per_second, question.dollars_per_second),
@@ -129,7 +134,7 @@ def _came_before(windows: Windows, start: float, end: float, names: Sequence[str
     """
     total = 0.0
     for key, increments in windows.increments.items():
-        if key.target not in names or key.source != "vllm":
+        if key.target not in names or key.source not in ENGINES:
             continue
         inside = [i for i in increments if start < i.to_seconds <= end]
         if not any("ttft_seconds" in i.histograms or "tpot_seconds" in i.histograms for i in inside):
@@ -167,7 +172,7 @@ def _tier_ratios(sums: Sums) -> Mapping[str, float]:
 
 def _power_watts(sums: Sums) -> float | None:
     """Mean power of all GPUs together: counted energy over its time, else the mean of the power readings."""
-    energy, seconds = sums.counter("gpu_energy_joules_total"), sums.covered_seconds("nvml")
+    energy, seconds = sums.counter("gpu_energy_joules_total"), sums.covered_seconds(*GPUS)
     if energy is not None and seconds:
         return energy / seconds
     power = sums.level("gpu_power_watts")

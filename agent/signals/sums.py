@@ -35,13 +35,13 @@ class Sums:
         """All observations; None when no page had the histogram."""
         return merged(self.histograms.get(signal, ()))
 
-    def covered_seconds(self, source: str) -> float:
-        """How much time readings of this source cover, moments that several engines cover counted once; 0 without any.
+    def covered_seconds(self, *sources: str) -> float:
+        """How much time readings of these sources cover, moments that several engines cover counted once; 0 if none.
 
         Engines that follow each other (a roll-out) cover the time of both, engines side by side that of one.
         """
         covered, reached = 0.0, -math.inf
-        for start, end in sorted(self.spans.get(source, ())):
+        for start, end in sorted(span for source in sources for span in self.spans.get(source, ())):
             covered += max(0.0, end - max(start, reached))
             reached = max(reached, end)
         return covered

@@ -8,9 +8,11 @@ from agent.model import Events, SliName, SliSource, Slo
 from agent.sli.canary import canary_events
 from agent.sli.engine import Balance, ended_requests, engine_counts, pending_for
 from agent.sli.pending import Ended
+from agent.sli.router import router_counts
 from agent.sli.span import span_counts
 from agent.sli.uncovered import SpanBalance
 from agent.windows import ArrivedSpan, EngineKey, Increment, Windows
+from probes.systems import ENGINES, ROUTERS
 
 LONGEST_ON_ITS_WAY_SECONDS = 300.0  # a span told to have ended longer ago is one of a clock that is set wrong
 
@@ -88,9 +90,11 @@ def count_events(
     if spans:
         _count_spans([arrived for arrived in spans if arrived.span.target in targets], windows, pending)
     for increment in increments:
-        if increment.key.source == "vllm":
+        if increment.key.source in ENGINES:
             _count_increment(increment, windows, pending)
             _count_uncovered(increment, windows, pending)
+        elif increment.key.source in ROUTERS:
+            _count_routed(increment, windows, pending)
     for result in probes:
         for slo in pending.concerned(result.target, result.model, "canary"):
             buckets = windows.events[slo.name]
@@ -153,6 +157,16 @@ def _count_uncovered(increment: Increment, windows: Windows, pending: PendingBoo
         buckets.begin(increment.to_seconds)
         for stretch in stretches:
             buckets.count(stretch.from_seconds, stretch.to_seconds, (0.0, 0.0, stretch.finished))
+
+
+def _count_routed(increment: Increment, windows: Windows, pending: PendingBook) -> None:
+    """One router's increment, for every SLO that counts by routers."""
+    key = increment.key
+    for slo in pending.concerned(key.target, key.model, "router"):
+        counts = router_counts(slo, increment)
+        buckets = windows.events[slo.name]
+        buckets.begin(increment.to_seconds)
+        buckets.count(increment.from_seconds, increment.to_seconds, (counts.good, counts.bad, counts.undecided))
 
 
 def concerns(slo: Slo, facts: TargetFacts | None, model: str) -> bool:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, Tag, field_validator, model_validator
 from pydantic import Discriminator as Told
 
+from probes.books import System
 from probes.units import Seconds
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # where Kubernetes puts a pod's own
@@ -48,7 +49,7 @@ class DnsDiscovery(DiscoveryItem):
     name: str = Field(min_length=1, description="Name whose A and AAAA records are the targets.")
     port: int = Field(ge=1, le=65535, description="Port of every one of them.")
     family: Literal["A", "AAAA", "both"] = Field("A", description="Which records: A, AAAA or both.")
-    target_kind: Literal["vllm", "lmcache"] = Field("vllm", description="What answers there.")
+    target_kind: System = Field("vllm", description="What answers there.")
     labels: dict[str, str] = Field(default_factory=dict, description="Labels of every target, such as {role: decode}.")
     refresh_seconds: Seconds = Field(30, description="How often the name is resolved, seconds.")
     timeout_seconds: Seconds = Field(5, description="Longest wait for the resolver, seconds.")
@@ -65,7 +66,7 @@ class KubernetesDiscovery(DiscoveryItem):
     port: int | str | None = Field(
         None, description="Port, or a container port's name; default: prometheus.io/port, else the one port there is."
     )
-    target_kind: Literal["vllm", "lmcache"] = Field("vllm", description="What answers there.")
+    target_kind: System = Field("vllm", description="What answers there.")
     role_label: str = Field("llm-d.ai/role", description="Pod label that says prefill, decode or both.")
     model_label: str = Field("llm-d.ai/model", description="Pod label that names the served model.")
     refresh_seconds: Seconds = Field(10, description="How often pods are listed, seconds.")

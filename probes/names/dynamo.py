@@ -94,7 +94,8 @@ FRONTEND_NAMES = (
         "counter",
         ("dynamo_frontend_output_tokens_total",),
         "tokens",
-        "Tokens sent, those of cancelled and failed requests included.",
+        "Tokens sent, those of cancelled and failed requests included; by model.",
+        label="model",
     ),
     Name(
         "router_cached_tokens",

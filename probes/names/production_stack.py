@@ -14,7 +14,8 @@ NAMES = (
         "counter",
         ("vllm:num_incoming_requests_total",),
         "requests",
-        "Requests that came in.",
+        "Requests that came in, by model.",
+        label="model",
         over="sum",
     ),
     Name(
@@ -35,9 +36,23 @@ NAMES = (
         label="status",
         over="sum",
     ),
-    Name("router_prompt_tokens_total", "counter", ("vllm:input_tokens_total",), "tokens", "Prompt tokens.", over="sum"),
     Name(
-        "router_output_tokens_total", "counter", ("vllm:output_tokens_total",), "tokens", "Output tokens.", over="sum"
+        "router_prompt_tokens_total",
+        "counter",
+        ("vllm:input_tokens_total",),
+        "tokens",
+        "Prompt tokens, by server.",
+        label="server",
+        over="sum",
+    ),
+    Name(
+        "router_output_tokens_total",
+        "counter",
+        ("vllm:output_tokens_total",),
+        "tokens",
+        "Output tokens, by server.",
+        label="server",
+        over="sum",
     ),
     Name(
         "router_requests_inside",

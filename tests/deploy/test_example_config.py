@@ -68,7 +68,7 @@ def test_every_switched_off_setting_is_valid_too() -> None:
     """Taking the `#` from every `#key:` gives a config that loads: examples that are only remarks rot."""
     config = parse_config(ALL_ON, "the example with everything on")
     assert config.node == "gpu-node-07"
-    assert [target.name for target in config.targets] == ["vllm-0", "vllm-1", "lmcache-0"]
+    assert [target.name for target in config.targets] == ["vllm-0", "vllm-1", "lmcache-0", "router-0", "store"]
     assert config.burn.windows[0].factor == pytest.approx(14.4)
     assert config.outputs.otlp is not None
 
