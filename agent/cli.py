@@ -7,10 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from agent.commands import check, dashboards, demo, explain, inspect, probe, record, replay, report, rules, run
+from agent.commands import (
+    capacity,
+    check,
+    dashboards,
+    demo,
+    explain,
+    inspect,
+    probe,
+    record,
+    replay,
+    report,
+    rules,
+    run,
+)
 from agent.errors import AgentError, ConfigError
-from agent.report import EmptyStretchError
 from agent.simulator import command as simulate
+from agent.stretch import EmptyStretchError
 from probes.recording import RecordingError
 
 BAD_USAGE = 2
@@ -42,6 +55,7 @@ COMMANDS = (
     Command("record", "write readings to a recording", record.add_arguments, record.run),
     Command("replay", "evaluate a recording in virtual time: what would have paged", replay.add_arguments, replay.run),
     Command("report", "signals over one stretch of a recording", report.add_arguments, report.run),
+    Command("capacity", "what one engine can carry, learned from a recording", capacity.add_arguments, capacity.run),
     Command("explain", "show the arithmetic of one SLO with its counts", explain.add_arguments, explain.run),
     Command("rules", "print Prometheus rules for the same SLOs", rules.add_arguments, rules.run),
     Command("dashboards", "write Grafana dashboards", dashboards.add_arguments, dashboards.run),

@@ -1,15 +1,22 @@
 """The capacity book: what every kind of engine has shown of itself, and the model that follows; fed with increments."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import ceil
+from statistics import median
 from typing import NamedTuple
 
 from agent.advice.step_model import LEAST_SAMPLES, StepModel, fit_step_model
-from agent.advice.step_samples import SampleBook, Sampler
+from agent.advice.step_samples import SampleBook, Sampler, StepSample, prefilled_tokens
 from agent.windows import EngineKey, Increment
 
 REFIT_EVERY = 8  # new samples
 CAPACITY_TOLERANCE = 0.02  # a KV cache that differs by more is that of an engine started otherwise
+DRIFT_SAMPLES = 12  # so many stretches in a row off by so much, to one side: the engine is not the one it was
+DRIFT_RATIO = 0.15
+FRONT_ENDS = 32
+LEAST_FRONT_ENDS = 3
 
 
 class Kind(NamedTuple):
@@ -22,22 +29,56 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True)
 class Learned:
-    """What is known of one kind of engine. `version` counts the times it began anew: other engine arguments."""
+    """What is known of one kind of engine. `version` counts the times it began anew: another cache size, or drift."""
 
     kv_capacity_tokens: float
     version: int = 1
     book: SampleBook = field(default_factory=SampleBook)
     _model: StepModel | None = None
     _fitted_at: int = 0
+    _recent: deque[StepSample] = field(default_factory=lambda: deque(maxlen=DRIFT_SAMPLES))
+    _lonely: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=FRONT_ENDS))
 
     @property
     def steps(self) -> StepModel | None:
         """The step-time model now; None until enough was seen. Fitted again after every few samples."""
-        if self.book.added >= LEAST_SAMPLES and (
-            self._fitted_at == 0 or self.book.added - self._fitted_at >= REFIT_EVERY
-        ):
+        is_first, fresh = self._fitted_at == 0, self.book.added - self._fitted_at
+        if self.book.added >= LEAST_SAMPLES and (is_first or fresh >= REFIT_EVERY):
             self._model, self._fitted_at = fit_step_model(self.book.samples), self.book.added
         return self._model
+
+    def add(self, sample: StepSample) -> None:
+        """One more stretch. Where all the latest ones are off to one side, everything older is of another engine."""
+        self.book.add(sample)
+        self._recent.append(sample)
+        model = self._model
+        if model is None or len(self._recent) < DRIFT_SAMPLES:
+            return
+        ratios = [s.seconds / (model.seconds(*(x / s.steps for x in s.row[1:])) * s.steps) for s in self._recent]
+        if min(ratios) > 1 + DRIFT_RATIO or max(ratios) < 1 - DRIFT_RATIO:
+            self.version += 1
+            self.book, self._model, self._fitted_at = SampleBook(), None, 0
+            for recent in self._recent:
+                self.book.add(recent)
+            self._lonely.clear()
+
+    def add_lonely(self, ttft_seconds: float, prompt_tokens: float) -> None:
+        """The time to first token of a request that had the engine (nearly) to itself."""
+        self._lonely.append((ttft_seconds, prompt_tokens))
+
+    def front_end_seconds(self, token_budget: int) -> float | None:
+        """From a request's arrival to the engine: what its time to first token is longer than its prefill takes.
+
+        None where too few requests had the engine to themselves.
+        """
+        model = self.steps
+        if model is None or len(self._lonely) < LEAST_FRONT_ENDS:
+            return None
+        rests = [
+            ttft - model.prefill_seconds_per_token * tokens - model.overhead_seconds * ceil(tokens / token_budget)
+            for ttft, tokens in self._lonely
+        ]
+        return max(0.0, median(rests))
 
 
 @dataclass(slots=True)
@@ -46,6 +87,7 @@ class CapacityBook:
 
     learned: dict[Kind, Learned] = field(default_factory=dict)
     _samplers: dict[EngineKey, Sampler] = field(default_factory=dict)
+    _before: dict[EngineKey, Increment] = field(default_factory=dict)
 
     def take(self, increments: Iterable[Increment], kind_of: Callable[[EngineKey], Kind]) -> None:
         """Learn from what came in; `kind_of` says which engines are alike. Other systems are passed over."""
@@ -59,9 +101,25 @@ class CapacityBook:
                 known = self.learned[kind] = Learned(capacity, 1 if known is None else known.version + 1)
             sample = self._samplers.setdefault(increment.key, Sampler()).take(increment)
             if sample is not None:
-                known.book.add(sample)
+                known.add(sample)
+            lonely = _lonely(self._before.get(increment.key), increment)
+            if lonely is not None:
+                known.add_lonely(*lonely)
+            self._before[increment.key] = increment
 
     def forget(self, target: str) -> None:
         """A target that is no longer watched; what it has shown stays."""
         for key in [key for key in self._samplers if key.target == target]:
             del self._samplers[key]
+            self._before.pop(key, None)
+
+
+def _lonely(before: Increment | None, increment: Increment) -> tuple[float, float] | None:
+    """(TTFT, computed prompt tokens) of the one request that began here, where at most one other was there."""
+    ttft, tokens = increment.histograms.get("ttft_seconds"), prefilled_tokens(increment)
+    if before is None or ttft is None or ttft.count != 1 or ttft.total is None or not tokens:
+        return None
+    for gauges in (before.gauges, increment.gauges):
+        if gauges.get(("requests_running", ""), 2.0) > 1 or gauges.get(("requests_waiting", ""), 1.0) > 0:
+            return None
+    return ttft.total, tokens

@@ -35,7 +35,8 @@ class Load:
     """A closed loop of `concurrency` users, or open arrivals of `rate` a second: one of the two.
 
     Lengths are tokens a request, drawn evenly from [1-x, 1+x] times the mean where `spread_ratio` x is not 0.
-    `hit_ratio` is the part of a prompt that the prefix cache has.
+    `hit_ratio` is the part of all prompt tokens that the prefix cache has: whole prompts where `hits_are_whole` (one
+    prompt in so many came before), else that part of every prompt (a common beginning).
     """
 
     input_tokens: float
@@ -44,6 +45,7 @@ class Load:
     rate: float | None = None
     spread_ratio: float = 0.0
     hit_ratio: float = 0.0
+    hits_are_whole: bool = False
 
 
 @dataclass(slots=True)
@@ -127,10 +129,16 @@ class _Stage:
 
     def _send(self, at: float, *, counts: bool) -> None:
         prompt = self._drawn(self._load.input_tokens)
-        hits = min(int(prompt * self._load.hit_ratio), prompt - 1)
-        request = _Request(at, counts, hits, prompt, self._drawn(self._load.output_tokens))
+        request = _Request(at, counts, self._hits(prompt), prompt, self._drawn(self._load.output_tokens))
         self._sent += 1
         heappush(self._arriving, (at + self._front_end, self._sent, request))
+
+    def _hits(self, prompt: int) -> int:
+        """Cached tokens of the next prompt; whole hits come at even distances. At least one token is computed."""
+        ratio = self._load.hit_ratio
+        if self._load.hits_are_whole:
+            ratio = float(int((self._sent + 1) * ratio) > int(self._sent * ratio))
+        return min(int(prompt * ratio), prompt - 1)
 
     def _drawn(self, mean: float) -> int:
         spread = self._load.spread_ratio

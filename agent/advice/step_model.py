@@ -10,7 +10,9 @@ from agent.stats.least_squares import inverse_of, nonnegative_least_squares, nor
 
 DECAY_SECONDS = 3_600.0  # a sample so much older than the newest counts 1/e
 LEAST_SAMPLES = 8
-OUTLIER = 6.0  # medians of the relative error: beyond it a stretch was idle in part, or disturbed
+OUTLIER = 4.0  # medians of the relative error: beyond it a stretch was idle in part, or disturbed
+LEAST_OUTLIER_RATIO = 0.03
+SURELY_BUSY = 2  # requests in every reading
 COLLINEAR_RATIO = 0.02  # what T0, prefill and one decode term leave of the other's square
 PER_STRETCH = 3.0  # overlapping stretches: about so many tell of the same second
 TERMS = 4
@@ -67,14 +69,18 @@ class StepModel:
 def fit_step_model(samples: Sequence[StepSample]) -> StepModel | None:
     """The model of these stretches, all phases pooled; None where they are too few or say nothing about a step's base.
 
-    Every stretch counts by its relative error, and less the older it is. Stretches far off the first fit are left out
-    of the second: an engine that idled for a moment takes longer than its work.
+    Every stretch counts by its relative error, and less the older it is. An engine that idled for a moment takes longer
+    than its work, and is the more likely to have idled the fewer requests ran. So the first fit is on the busier half,
+    and stretches far off it are left out of the second.
     """
     if len(samples) < LEAST_SAMPLES:
         return None
-    found = _solve(samples)
+    usual = max(SURELY_BUSY, median(sample.least_running for sample in samples))
+    busier = [sample for sample in samples if sample.least_running >= usual]
+    busier = busier if len(busier) >= 2 * LEAST_SAMPLES else list(samples)
+    found = _solve(busier)
     errors = _errors(samples, found)
-    limit = OUTLIER * max(median(errors), 0.005)
+    limit = max(OUTLIER * median(_errors(busier, found)), LEAST_OUTLIER_RATIO)
     kept = [sample for sample, error in zip(samples, errors, strict=True) if error <= limit]
     if len(kept) >= LEAST_SAMPLES:
         samples, found = kept, _solve(kept)

@@ -20,6 +20,7 @@ class StepSample:
 
     `decoded_tokens` are the sequences that decoded, added up over the steps; `kv_token_steps` the resident KV tokens,
     added up likewise. vLLM counts a prompt's tokens when the prompt ends, so a stretch that cuts one is off by a part.
+    `least_running` is the smallest batch in any of its readings: the larger, the surer the engine was busy.
     """
 
     at_seconds: float
@@ -28,6 +29,7 @@ class StepSample:
     prefilled_tokens: float
     decoded_tokens: float
     kv_token_steps: float
+    least_running: float = 1.0
 
     @property
     def row(self) -> tuple[float, float, float, float]:
@@ -109,7 +111,9 @@ def _part(before: Mapping[SignalKey, float], increment: Increment) -> StepSample
             return None
     decoded = max(0.0, generated - (first_tokens.count if first_tokens else 0.0))
     kv_tokens = sum(known_usage) / 2 * capacity
-    return StepSample(increment.to_seconds, seconds, steps.count, prefilled, decoded, kv_tokens * steps.count)
+    return StepSample(
+        increment.to_seconds, seconds, steps.count, prefilled, decoded, kv_tokens * steps.count, min(known_running)
+    )
 
 
 def _together(parts: deque[StepSample]) -> StepSample:
@@ -120,4 +124,5 @@ def _together(parts: deque[StepSample]) -> StepSample:
         sum(part.prefilled_tokens for part in parts),
         sum(part.decoded_tokens for part in parts),
         sum(part.kv_token_steps for part in parts),
+        min(part.least_running for part in parts),
     )

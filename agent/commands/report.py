@@ -12,9 +12,10 @@ from agent.errors import UsageError
 from agent.model import Figure, KvTransfer, Latency, Level, ObjectStore, RouterWork, Signals
 from agent.outputs.jsonable import signals_json
 from agent.planning import all_targets, make_plan
-from agent.report import Report, Stretch, report
+from agent.report import Report, report
 from agent.signals.read import LATENCIES, Question
 from agent.stats.goodput import GoodputTarget
+from agent.stretch import Stretch
 
 PARTS = (KvTransfer, RouterWork, ObjectStore)  # signals that have signals of their own
 

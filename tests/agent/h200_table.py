@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from h200 import RECORDING, client, stretches
 
 from agent.model import Latency, Signals
-from agent.report import Stretch, report
+from agent.report import report
 from agent.signals.read import Question
+from agent.stretch import Stretch
 
 CLIENT_NAMES = {"ttft_seconds": "ttft", "tpot_seconds": "tpot", "itl_seconds": "itl", "e2e_seconds": "e2el"}
 FAMILIES = {

@@ -14,9 +14,10 @@ from agent.config_file import parse_config
 from agent.model import Alert, Counts, Recommendation
 from agent.planning import all_targets, make_plan
 from agent.replay import Replay
-from agent.report import Stretch, report
+from agent.report import report
 from agent.signals.read import Question
 from agent.stats.goodput import GoodputTarget
+from agent.stretch import Stretch
 from agent.tick import Memory, tick
 from probes.recording import EntryReader, RecordingWriter
 from probes.recording import read_entries as entries_of

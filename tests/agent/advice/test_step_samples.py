@@ -31,8 +31,8 @@ def test_a_stretch_is_at_least_two_and_a_half_seconds_and_ends_at_every_reading(
     sampler = Sampler()
     taken = [sampler.take(increment(at)) for at in (1.0, 2.0, 3.0, 4.0, 5.0)]
     assert taken[:3] == [None, None, None]
-    assert taken[3] == StepSample(4.0, 3.0, 300.0, 1500.0, 1200.0, 300 * 2500.0)
-    assert taken[4] == StepSample(5.0, 3.0, 300.0, 1500.0, 1200.0, 300 * 2500.0)
+    assert taken[3] == StepSample(4.0, 3.0, 300.0, 1500.0, 1200.0, 300 * 2500.0, 4.0)
+    assert taken[4] == StepSample(5.0, 3.0, 300.0, 1500.0, 1200.0, 300 * 2500.0, 4.0)
 
 
 @pytest.mark.parametrize("disturbed", ["idle", "restart", "no_steps", "no_gauge"])
