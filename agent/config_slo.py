@@ -71,7 +71,7 @@ class Slo(Section):
 
     @model_validator(mode="after")
     def _one_period(self) -> Self:
-        if self.calendar is not None and "period_seconds" in self.model_fields_set:
+        if self.calendar is not None and self.period_seconds != type(self).model_fields["period_seconds"].default:
             raise ValueError("a calendar period and period_seconds are two periods. Take one of them out")
         return self
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,6 +32,7 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for inner in get_args(annotation) for model in models_in(inner)]
 
 
+@cache
 def shown(text: str) -> dict[str, list[tuple[Any, str]]]:
     """By path, what the YAML shows there: each value with the line it begins on."""
     found: dict[str, list[tuple[Any, str]]] = {}
