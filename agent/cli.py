@@ -20,6 +20,7 @@ from agent.commands import (
     report,
     rules,
     run,
+    suggest,
 )
 from agent.errors import AgentError, ConfigError
 from agent.simulator import command as simulate
@@ -57,6 +58,12 @@ COMMANDS = (
     Command("report", "signals over one stretch of a recording", report.add_arguments, report.run),
     Command("capacity", "what one engine can carry, learned from a recording", capacity.add_arguments, capacity.run),
     Command("explain", "show the arithmetic of one SLO with its counts", explain.add_arguments, explain.run),
+    Command(
+        "suggest",
+        "SLOs that a history could keep, what would have paged, presets beside",
+        suggest.add_arguments,
+        suggest.run,
+    ),
     Command("rules", "print Prometheus rules for the same SLOs", rules.add_arguments, rules.run),
     Command("dashboards", "write Grafana dashboards", dashboards.add_arguments, dashboards.run),
     Command("simulate", "the simulator: as a server, or one run in virtual time", simulate.add_arguments, simulate.run),
