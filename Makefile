@@ -64,6 +64,7 @@ docs: $(VENV)/dev.stamp  ## render the generated pages of docs/
 	$(PY) -m agent.outputs.metrics_doc > docs/metrics.md
 	$(PY) -m agent.config_doc > docs/config.md
 	$(PY) -m probes.names.document > docs/signals.md
+	$(PY) tests/probes/canary/canary_doc.py > docs/canaries.md
 
 # One lock for what runs, one for what builds, one for who develops; the three agree with each other.
 PIP_COMPILE = $(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \

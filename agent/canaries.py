@@ -13,7 +13,7 @@ from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
 from probes.canary.task import ProbeTask, unrun
 from probes.clock import Clock
-from probes.sample import ProbeResult
+from probes.sample import ProbeResult, SentRequest
 
 TOKENS = ("prompt_tokens_total", "generation_tokens_total")
 
@@ -42,7 +42,7 @@ class Canaries:
             )
             if refusal is not None:
                 return unrun(task, refusal.outcome, now_seconds, refusal.detail)
-            result = await self.process.probe(task)
+            result = await self._send(task, config)
             return self.gate.take(canary, result, config.canary_limits, self.clock.now_seconds())
 
     async def ask(self, target: Target, model: str | None, config: Config) -> ProbeResult:
@@ -50,8 +50,22 @@ class Canaries:
         canary = next((item for item in config.canaries if isinstance(item, ChatCanary)), ChatCanary())
         task = self._task(canary, target, model, self.clock.now_seconds())
         async with self.gate.turn(target.name):
-            result = await self.process.probe(task)
+            result = await self._send(task, config)
             return self.gate.take(canary, result, config.canary_limits, self.clock.now_seconds())
+
+    async def _send(self, task: ProbeTask, config: Config) -> ProbeResult:
+        """What the target's page shows of it is looked for, so that users' requests are told without it."""
+        windows = self.view.memory.windows
+        sent: tuple[SentRequest, ...] = ()
+        if not config.subtract_canaries or task.target not in self.view.plan.targets:
+            return await self.process.probe(task)
+        windows.own.begin(task.target, self.clock.now_seconds())
+        try:
+            result = await self.process.probe(task)
+            sent = result.sent
+        finally:
+            windows.own.end(task.target, sent)
+        return result
 
     def missed(self, canary: CanaryItem, target: Target, planned_at_seconds: float) -> ProbeResult:
         """The result of a run that nobody had time for."""

@@ -247,6 +247,10 @@ class Config(Section):
         description="Synthetic requests; default: chat and models. An empty list sends none.",
     )
     canary_limits: CanaryLimits = Field(default_factory=CanaryLimits, description="What canaries may take.")
+    subtract_canaries: bool = Field(
+        default=True,
+        description="Take our own canaries out of what engines count, so that SLOs and signals are the users'.",
+    )
     spans: Spans = Field(default_factory=Spans, description="Where request spans come in.")
     preset: Literal["chat", "agent", "rag", "batch"] | None = Field(
         None, description="SLOs of this kind of service beside `slos`: rules/presets.yaml. Default: none."

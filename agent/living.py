@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from agent.canary_log import CanaryLog
 from agent.config import Config
+from agent.findings import Finding, Place, findings
 from agent.model import Counts, LatencyTotal, Snapshot
 from agent.plan import Plan
 from agent.signals.read import Question, read_signals
@@ -55,13 +56,15 @@ class LivingView:
         self.spans.take(spans, goodput, self.now_seconds())
 
     def latency_totals(self) -> Sequence[LatencyTotal]:
+        windows = self.memory.windows
         engines = [
             LatencyTotal(
                 key.target,
-                "engine",
+                source,
                 HistogramSample(signal, key.engine, key.model, b.edges, tuple(accumulate(b.counts)), b.total),
             )
-            for (key, signal), b in self.memory.windows.totals.items()
+            for source, totals in (("engine", windows.totals), ("contribution", windows.own_totals))
+            for (key, signal), b in totals.items()
             if signal in SHOWN
         ]
         return [*engines, *self.canaries.totals(), *self.spans.totals()]
@@ -71,6 +74,11 @@ class LivingView:
 
     def recent_probes(self) -> Sequence[ProbeResult]:
         return self.canaries.recent()
+
+    def canary_findings(self) -> Sequence[Finding]:
+        goodput, targets = self.config.goodput, self.plan.targets
+        places = {name: Place(facts.service or "", facts.labels.get("vantage", "")) for name, facts in targets.items()}
+        return findings(self.canaries.recent(), places, goodput.ttft_seconds, goodput.tpot_seconds)
 
     def now_seconds(self) -> float:
         return self.clock.now_seconds()

@@ -297,8 +297,8 @@ class Latency:
 class LatencyTotal:
     """All observations of one latency since the agent started, for a Prometheus histogram.
 
-    `source` is "engine", "canary" or "span"; `histogram.signal` is ttft_seconds, itl_seconds, tpot_seconds or
-    e2e_seconds.
+    `source` is "engine", "canary", "span" or "contribution" (the part of "engine" that is our canaries');
+    `histogram.signal` is ttft_seconds, itl_seconds, tpot_seconds or e2e_seconds.
     """
 
     target: str

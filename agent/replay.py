@@ -41,6 +41,8 @@ class Replay:
                 due += self.config.tick_seconds
             seen = reader.read(entry)
             if isinstance(seen, ProbeResult):
+                if self.config.subtract_canaries:
+                    memory.windows.own.end(seen.target, seen.sent)
                 if seen.feels_like_a_user:
                     memory.windows.take_probe(seen)
             elif isinstance(seen, SpanResult):

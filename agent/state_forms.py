@@ -7,7 +7,7 @@ newest canary results. Left behind: the last hour's increments, so that percenti
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from agent.alerts.book import Labels, Returned
@@ -119,7 +119,7 @@ def _target_form(windows: Windows, name: str) -> dict[str, object]:
         "model": log.model,
         "signals": sorted(log.signals),
         "has_succeeded": name in windows.succeeded,
-        "probes": [asdict(result) for result in results],
+        "probes": [asdict(replace(result, sent=())) for result in results],
         "engines": [(key, _raw_form(raw)) for key, raw in windows.raw.items() if key.target == name],
     }
 

@@ -48,12 +48,14 @@ def read_stretch(recording: Path, stretch: Stretch) -> tuple[Windows, Recorded]:
             continue
         seen = reader.read(entry)
         if isinstance(seen, ProbeResult):
+            windows.own.end(seen.target, seen.sent)
             if seen.feels_like_a_user:
                 windows.take_probe(seen)
         elif isinstance(seen, SpanResult):
             recorded.spans.append((entry.at_seconds, seen))
         elif seen is not None:
             windows.take(seen)
+    windows.drain()  # what is ours on each page is looked for when all is read
     if not recorded.targets:
         raise EmptyStretchError(f"{recording}: holds no entries.")
     return windows, recorded

@@ -48,7 +48,7 @@ class Memory:
 def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     """One evaluation at `now_seconds`; called by run, replay, demo and the tests alike."""
     windows = memory.windows
-    count_events(plan.slos, plan.targets, windows, memory.pending)
+    count_events(plan.slos, plan.targets, windows, memory.pending, now_seconds)
     targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
     ours = _by_slo(memory.pending, targets)
     slos = tuple(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent.findings import Finding
 from agent.model import Counts, LatencyTotal, Signals, Snapshot
 from probes.sample import ProbeResult
 
@@ -38,6 +39,10 @@ class View(Protocol):
 
     def recent_probes(self) -> Sequence[ProbeResult]:
         """The latest canary results, newest first; failures are kept longer than successes."""
+        ...
+
+    def canary_findings(self) -> Sequence[Finding]:
+        """What the canaries of each target come to, in words, and what comparing targets shows."""
         ...
 
     def now_seconds(self) -> float:

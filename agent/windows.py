@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from agent.own_traffic import Own, OwnTraffic
 from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
@@ -44,6 +45,7 @@ class Increment:
     """What one engine did in (from_seconds, to_seconds]; the gauges are those of the later reading.
 
     `restarted` says that its process is another one than before: requests in flight are gone.
+    `own` is what our canaries have in it; None before that is known, and where nothing is ours.
     """
 
     key: EngineKey
@@ -53,6 +55,16 @@ class Increment:
     histograms: Mapping[str, Buckets]
     gauges: Mapping[SignalKey, float]
     restarted: bool
+    own: Own | None = None
+
+    def users(self, signal: str) -> dict[str, float]:
+        """The rise of a counter without our own part, by its label; empty where the page did not have it."""
+        ours = self.own.counters if self.own is not None else {}
+        return {
+            label: rise - ours.get((name, label), 0.0)
+            for (name, label), rise in self.counters.items()
+            if name == signal
+        }
 
 
 class ArrivedSpan(NamedTuple):
@@ -86,6 +98,10 @@ class Windows:
         self.totals: dict[tuple[EngineKey, str], Buckets] = {}
         self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
         self.raw: dict[EngineKey, Raw] = {}
+        self.own = OwnTraffic()
+        self.own_totals: dict[
+            tuple[EngineKey, str], Buckets
+        ] = {}  # a part of `totals`, ambiguous ones in the high bucket
         self.restored_at_seconds: float | None = None  # until then nobody looked: silence before it means nothing
         self._fresh_increments: list[Increment] = []
         self._fresh_probes: list[ProbeResult] = []
@@ -150,17 +166,54 @@ class Windows:
         self.probes.pop(target, None)
         self.succeeded.discard(target)
         self.span_seen_seconds.pop(target, None)
+        self.own.forget(target)
         for key in [key for key in self.increments if key.target == target]:
             del self.increments[key]
             self.raw.pop(key, None)
-        for place in [place for place in self.totals if place[0].target == target]:
-            del self.totals[place]
+        for totals in (self.totals, self.own_totals):
+            for place in [place for place in totals if place[0].target == target]:
+                del totals[place]
 
-    def drain(self) -> tuple[list[Increment], list[ProbeResult], list[ArrivedSpan]]:
-        """What came in since the last call, each increment, canary result and span exactly once."""
-        fresh = self._fresh_increments, self._fresh_probes, self._fresh_spans
-        self._fresh_increments, self._fresh_probes, self._fresh_spans = [], [], []
+    def drain(self, now_seconds: float | None = None) -> tuple[list[Increment], list[ProbeResult], list[ArrivedSpan]]:
+        """What came in since the last call, each increment, canary result and span exactly once.
+
+        At `now_seconds` an increment that may hold a canary without a result yet is kept back for a while; without it
+        nothing is.
+        """
+        ready: dict[str, list[Increment]] = defaultdict(list)
+        held: list[Increment] = []
+        waiting: set[str] = set()
+        for increment in self._fresh_increments:
+            target = increment.key.target
+            if now_seconds is not None and self.own.may_be_in(target, increment, now_seconds):
+                waiting.add(target)
+            if target in waiting:
+                held.append(increment)
+            else:
+                ready[target].append(increment)
+        told: dict[int, Increment] = {}
+        for target, increments in ready.items():
+            self._tell_own(increments, self.own.find(target, increments), told)
+        kept_back = {id(increment) for increment in held}
+        counted = [told.get(id(i), i) for i in self._fresh_increments if id(i) not in kept_back]
+        fresh = counted, self._fresh_probes, self._fresh_spans
+        self._fresh_increments, self._fresh_probes, self._fresh_spans = held, [], []
         return fresh
+
+    def _tell_own(self, increments: list[Increment], found: list[Own | None], told: dict[int, Increment]) -> None:
+        """Remember what our canaries have in these increments; `told` gets the increments that say so."""
+        for before, own in zip(increments, found, strict=True):
+            if own is None:
+                continue
+            after = told[id(before)] = replace(before, own=own)
+            kept = self.increments.get(after.key, deque())
+            place = next((n for n in range(len(kept) - 1, -1, -1) if kept[n] is before), None)
+            if place is not None:
+                kept[place] = after
+            for signal, ours in own.histograms.items():
+                known = self.own_totals.get((after.key, signal))
+                is_same = known is not None and known.edges == ours.high.edges
+                self.own_totals[after.key, signal] = known + ours.high if known is not None and is_same else ours.high
 
     def between(self, start_seconds: float, end_seconds: float, targets: Iterable[str]) -> Iterator[Increment]:
         """Increments of these targets that end in (start_seconds, end_seconds]."""

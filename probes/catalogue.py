@@ -7,15 +7,17 @@ from pydantic import Discriminator, Tag
 from probes.canary.chat import ChatCanary
 from probes.canary.completion import CompletionCanary
 from probes.canary.correctness import CorrectnessCanary
+from probes.canary.embedding import EmbeddingCanary
 from probes.canary.item import CanaryItem
 from probes.canary.kv_reuse import KvReuseCanary
 from probes.canary.long_prompt import LongPromptCanary
 from probes.canary.models import ModelsCanary
+from probes.canary.responses import ResponsesCanary
 from probes.canary.streaming_shape import StreamingShapeCanary
 
 CANARIES: Final[tuple[type[CanaryItem], ...]] = (
-    ChatCanary, ModelsCanary, CompletionCanary, KvReuseCanary, CorrectnessCanary, LongPromptCanary,
-    StreamingShapeCanary,
+    ChatCanary, ModelsCanary, CompletionCanary, ResponsesCanary, EmbeddingCanary, KvReuseCanary, CorrectnessCanary,
+    LongPromptCanary, StreamingShapeCanary,
 )  # fmt: skip
 CANARY_KINDS: Final = tuple(item.model_fields["kind"].default for item in CANARIES)
 
@@ -29,6 +31,8 @@ Canary = Annotated[
     Annotated[ChatCanary, Tag("chat")]
     | Annotated[ModelsCanary, Tag("models")]
     | Annotated[CompletionCanary, Tag("completion")]
+    | Annotated[ResponsesCanary, Tag("responses")]
+    | Annotated[EmbeddingCanary, Tag("embedding")]
     | Annotated[KvReuseCanary, Tag("kv_reuse")]
     | Annotated[CorrectnessCanary, Tag("correctness")]
     | Annotated[LongPromptCanary, Tag("long_prompt")]

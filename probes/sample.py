@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["counter", "gauge"]
-USER_KINDS = ("chat", "completion")
+USER_KINDS = ("chat", "completion", "responses", "embedding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,31 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class SentRequest:
+    """One completion that a canary asked an engine for, as the client saw it: what the engine has counted of it.
+
+    `sent_at_seconds`, `first_token_at_seconds` and `ended_at_seconds` are unix times; no first token: none came.
+    `head_seconds` is how long the head of the answer took, of which the engine's own clock may have missed all.
+    `finish_reason` is "" where the answer was cut off: then the engine has no finished request to count.
+    """
+
+    sent_at_seconds: float
+    ended_at_seconds: float
+    model: str = ""
+    first_token_at_seconds: float | None = None
+    head_seconds: float = 0.0
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+    e2e_seconds: float | None = None
+    itl_gaps_seconds: tuple[float, ...] = ()
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    finish_reason: str = ""
+    timing_error_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeResult:
     """What one canary request felt like. Durations in seconds, `None` where the stream did not show it.
 
@@ -80,6 +105,8 @@ class ProbeResult:
     `itl_gaps_seconds` are the gaps between token events, one each, empty when no per-token figure can be given.
     `timing_error_seconds` bounds how far the client itself (event-loop lag, clock) can have moved a time stamp.
     `figures` are those that only this kind of canary has, by the names of probes/canary/kind_figures.py.
+    `sent` are the completions it asked for, one or several; none where the engine was asked nothing.
+    `rank` is the data-parallel rank it was meant for, "" where it went to whichever the server chose.
     """
 
     target: str
@@ -102,6 +129,8 @@ class ProbeResult:
     request_id: str = ""
     detail: str = ""
     figures: Mapping[str, float | None] = field(default_factory=dict)
+    sent: tuple[SentRequest, ...] = ()
+    rank: str = ""
 
     @property
     def feels_like_a_user(self) -> bool:

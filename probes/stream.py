@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from probes.responses import ENDS, as_chunks, is_response_event
 from probes.sse import SseEvent
 
 GOOD_FINISH_REASONS: Final = frozenset({"stop", "length", "tool_calls", "function_call"})
@@ -60,7 +61,7 @@ class ChatStream:
         """Take one event that arrived at this monotonic time, seconds."""
         if self.fault is not None:
             return
-        if self.is_done:
+        if self.is_done and event.data.strip() != b"[DONE]":
             self._flag("data_after_done")
             return
         if event.data.strip() == b"[DONE]":
@@ -77,7 +78,12 @@ class ChatStream:
         if error is not None:
             self.fault = StreamFault("stream_error", error)
             return
-        self._read_chunk(chunk, at_seconds)
+        if not is_response_event(chunk):
+            self._read_chunk(chunk, at_seconds)
+            return
+        for part in as_chunks(chunk):
+            self._read_chunk(part, at_seconds)
+        self.is_done = chunk["type"] in ENDS
 
     @property
     def tokens_seen(self) -> int:

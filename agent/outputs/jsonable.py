@@ -5,8 +5,7 @@ it. What is not known, and what JSON has no number for (NaN, infinity), is None.
 """
 
 import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 
 from agent.model import (
@@ -26,7 +25,6 @@ from agent.model import (
     Snapshot,
     TargetStatus,
 )
-from probes.sample import ProbeResult
 
 Json = dict[str, object]
 """What every function here returns: one JSON object."""
@@ -156,31 +154,6 @@ def figure_json(figure: Figure | None) -> Json | None:
     return {field.name: _plain(getattr(figure, field.name)) for field in fields(figure)}
 
 
-def probe_json(probe: ProbeResult) -> Json:
-    """One canary result; `itl_seconds` is None where the stream showed no gap between tokens."""
-    return {
-        "target": probe.target,
-        "kind": probe.kind,
-        "model": probe.model,
-        "at": probe.at_seconds,
-        "planned_at": probe.planned_at_seconds,
-        "outcome": probe.outcome,
-        "ttft_seconds": _plain(probe.ttft_seconds),
-        "first_text_seconds": _plain(probe.first_text_seconds),
-        "tpot_seconds": _plain(probe.tpot_seconds),
-        "itl_seconds": _gaps_json(probe.itl_gaps_seconds),
-        "e2e_seconds": _plain(probe.e2e_seconds),
-        "output_tokens": probe.output_tokens,
-        "prompt_tokens": probe.prompt_tokens,
-        "cached_tokens": probe.cached_tokens,
-        "timing_error_seconds": _plain(probe.timing_error_seconds),
-        "phases": _plain(probe.phases),
-        "flags": list(probe.flags),
-        "request_id": probe.request_id,
-        "detail": probe.detail,
-    }
-
-
 def _burn_json(burn: Burn) -> Json:
     return {
         "severity": burn.pair.severity,
@@ -197,14 +170,6 @@ def _burn_json(burn: Burn) -> Json:
         "coverage_ratio": _plain(burn.coverage_ratio),
         "spent_ratio": _plain(burn.spent_ratio),
     }
-
-
-def _gaps_json(gaps: Sequence[float]) -> Json | None:
-    """p50 and p99 as numpy's linear ones over the gaps."""
-    if not gaps:
-        return None
-    cuts = statistics.quantiles(gaps, n=100, method="inclusive") if len(gaps) > 1 else [gaps[0]] * 99
-    return {"p50": cuts[49], "p99": cuts[98], "max": max(gaps)}
 
 
 def _plain(value: object) -> object:

@@ -7,7 +7,7 @@ from agent.model import Figure, Latency, Signals
 from agent.signals.routing import object_store, router_work
 from agent.signals.sums import Sums, add_up
 from agent.signals.transfer import kv_transfer
-from agent.stats.buckets import latency, share_over
+from agent.stats.between import figure_between, latency_between, share_over_between
 from agent.stats.exact import exact_latency
 from agent.stats.goodput import GoodputTarget, exact_goodput, goodput_bounds, per_second
 from agent.windows import Windows
@@ -36,32 +36,34 @@ class Question:
 def read_signals(
     windows: Windows, start_seconds: float, end_seconds: float, targets: Iterable[str], question: Question
 ) -> Signals:
-    """Signals of these targets together over (start_seconds, end_seconds]. What no reading says is None."""
+    """Signals of these targets together over (start_seconds, end_seconds]. What no reading says is None.
+
+    Requests, tokens and latencies are the users': what was found of our canaries is not among them.
+    """
     names = list(targets)
     increments = list(windows.between(start_seconds, end_seconds, names))
     sums = add_up(increments)
     probes = _probes(windows, start_seconds, end_seconds, names)
     answered = [result for result in probes if result.is_ok]
     seconds = sums.covered_seconds(*ENGINES)
-    finished = sums.by_label("requests_finished_total")
+    finished = sums.users_by_label("requests_finished_total")
     finished_total = sum(finished.values()) if finished else None
     failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS) if finished else None
-    generated, energy = sums.counter("generation_tokens_total"), sums.counter("gpu_energy_joules_total")
+    generated, prompted = sums.users_counter("generation_tokens_total"), sums.users_counter("prompt_tokens_total")
+    energy = sums.counter("gpu_energy_joules_total")
     generated_per_second = _ratio(generated, seconds)
     goodput = None
     if question.goodput is not None:
-        ttft, tpot = sums.histogram("ttft_seconds"), sums.histogram("tpot_seconds")
-        goodput = goodput_bounds(
-            ttft, tpot, failed, _came_before(windows, start_seconds, end_seconds, names), question.goodput
-        )
+        before = _came_before(windows, start_seconds, end_seconds, names)
+        goodput = _goodput(sums, failed, before, question.goodput)
     utilization = sums.level("gpu_utilization_ratio", as_mean=True)
     steps = sums.histogram("step_tokens")
     return Signals(
         seconds=max((sums.covered_seconds(source) for source in sums.spans), default=0.0),
-        ttft_seconds=latency(sums.histogram("ttft_seconds")),
-        itl_seconds=latency(sums.histogram("itl_seconds"), are_independent=False),
-        tpot_seconds=latency(sums.histogram("tpot_seconds")),
-        e2e_seconds=latency(sums.histogram("e2e_seconds")),
+        ttft_seconds=latency_between(sums.users_histogram("ttft_seconds")),
+        itl_seconds=latency_between(sums.users_histogram("itl_seconds"), are_independent=False),
+        tpot_seconds=latency_between(sums.users_histogram("tpot_seconds")),
+        e2e_seconds=latency_between(sums.users_histogram("e2e_seconds")),
         queue_seconds=_queue(sums, failed),
         canary_ttft_seconds=exact_latency([r.ttft_seconds for r in answered if r.ttft_seconds is not None]),
         canary_itl_seconds=exact_latency([gap for r in answered for gap in r.itl_gaps_seconds]),
@@ -71,9 +73,9 @@ def read_signals(
             f"{signal}>{threshold:g}": _share_over(sums, signal, threshold) for signal, threshold in question.thresholds
         },
         request_rate_per_second=_ratio(finished_total, seconds),
-        prompt_tokens_per_second=_ratio(sums.counter("prompt_tokens_total"), seconds),
+        prompt_tokens_per_second=_ratio(prompted, seconds),
         generation_tokens_per_second=generated_per_second,
-        prompt_tokens=sums.counter("prompt_tokens_total"),
+        prompt_tokens=prompted,
         generation_tokens=generated,
         requests_finished=finished_total,
         requests_finished_by_reason=finished,
@@ -82,7 +84,7 @@ def read_signals(
         canary_goodput_ratio=exact_goodput(probes, question.goodput) if question.goodput else None,
         canaries=float(len(probes)) if probes else None,
         canaries_failed=float(len(probes) - len(answered)) if probes else None,
-        probe_share_ratio=min(1.0, len(answered) / finished_total) if finished_total else None,
+        probe_share_ratio=_probe_share(sums, len(answered)),
         prefix_cache_hit_ratio=_hit_ratio(sums, "prefix_cache"),
         external_cache_hit_ratio=_hit_ratio(sums, "external_cache"),
         cache_hit_ratio_by_tier=_tier_ratios(sums),
@@ -117,13 +119,29 @@ def _probes(windows: Windows, start: float, end: float, names: Sequence[str]) ->
 
 def _share_over(sums: Sums, signal: str, threshold: float) -> Figure | None:
     """Gaps between tokens come by the batch: every request of one has the same."""
-    buckets = sums.histogram(signal)
-    return share_over(buckets, threshold, are_independent=signal != "itl_seconds") if buckets else None
+    return share_over_between(sums.users_histogram(signal), threshold, are_independent=signal != "itl_seconds")
+
+
+def _goodput(sums: Sums, failed: float | None, before: float | None, wanted: GoodputTarget) -> Figure | None:
+    ttft, tpot = sums.users_histogram("ttft_seconds"), sums.users_histogram("tpot_seconds")
+    if ttft is None or tpot is None:
+        return None
+    return figure_between(
+        goodput_bounds(ttft.low, tpot.low, failed, before, wanted),
+        goodput_bounds(ttft.high, tpot.high, failed, before, wanted),
+    )
+
+
+def _probe_share(sums: Sums, answered: int) -> float | None:
+    """Our share of all requests that finished: those found on the pages, else the canaries that were answered."""
+    finished = sum(sums.by_label("requests_finished_total").values())
+    ours = sum(part for (signal, _), part in sums.own.items() if signal == "requests_finished_total")
+    return min(1.0, (ours or answered) / finished) if finished else None
 
 
 def _queue(sums: Sums, failed: float | None) -> Latency | None:
     """Queue times; no mean beside failed requests, for which vLLM observes times that never were."""
-    found = latency(sums.histogram("queue_seconds"))
+    found = latency_between(sums.users_histogram("queue_seconds"))
     return replace(found, mean=None) if found and failed else found
 
 
@@ -160,7 +178,7 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 
 
 def _hit_ratio(sums: Sums, cache: str) -> float | None:
-    return _ratio(sums.counter(f"{cache}_hit_tokens_total"), sums.counter(f"{cache}_queried_tokens_total"))
+    return _ratio(sums.users_counter(f"{cache}_hit_tokens_total"), sums.users_counter(f"{cache}_queried_tokens_total"))
 
 
 def _tier_ratios(sums: Sums) -> Mapping[str, float]:

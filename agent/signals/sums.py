@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from agent.model import Level
+from agent.stats.between import Between
 from agent.stats.buckets import Buckets, merged
 from agent.windows import EngineKey, Increment
 
@@ -16,10 +17,13 @@ PATIENCE = 2.5  # usual gaps between readings without one, and a gauge is no lon
 
 @dataclass(slots=True)
 class Sums:
-    """The increments of some engines over one window, added up."""
+    """The increments of some engines over one window, added up. `own` is what our canaries have in them."""
 
     counters: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     histograms: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
+    own: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    own_low: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
+    own_high: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
     spans: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     gauges: dict[str, list[tuple[float, EngineKey, float]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -34,6 +38,23 @@ class Sums:
     def histogram(self, signal: str) -> Buckets | None:
         """All observations; None when no page had the histogram."""
         return merged(self.histograms.get(signal, ()))
+
+    def users_counter(self, signal: str, label: str = "") -> float | None:
+        """The rise of a counter without our own part; None when no page had it."""
+        rise = self.counter(signal, label)
+        return None if rise is None else max(0.0, rise - self.own.get((signal, label), 0.0))
+
+    def users_by_label(self, signal: str) -> dict[str, float]:
+        """The rises of a labelled counter without our own part; empty when no page had it."""
+        return {label: max(0.0, n - self.own.get((signal, label), 0.0)) for label, n in self.by_label(signal).items()}
+
+    def users_histogram(self, signal: str) -> Between | None:
+        """All observations without our own; None when no page had the histogram."""
+        every, low, high = self.histogram(signal), self.own_low.get(signal), self.own_high.get(signal)
+        ours_low, ours_high = merged(low or ()), merged(high or ())
+        if every is None or ours_low is None or ours_high is None:
+            return None if every is None else Between(every, every)
+        return Between(every - ours_high, every - ours_low)
 
     def covered_seconds(self, *sources: str) -> float:
         """How much time readings of these sources cover, moments that several engines cover counted once; 0 if none.
@@ -97,5 +118,11 @@ def add_up(increments: Iterable[Increment]) -> Sums:
         for (signal, label), value in increment.gauges.items():
             if not label:
                 sums.gauges[signal].append((increment.to_seconds, increment.key, value))
+        if increment.own is not None:
+            for place, part in increment.own.counters.items():
+                sums.own[place] += part
+            for signal, ours in increment.own.histograms.items():
+                sums.own_low[signal].append(ours.low)
+                sums.own_high[signal].append(ours.high)
         sums.spans[increment.key.source].append((increment.from_seconds, increment.to_seconds))
     return sums

@@ -80,11 +80,18 @@ def _definition(slo: Slo) -> Definition:
 
 
 def count_events(
-    slos: tuple[Slo, ...], targets: Mapping[str, TargetFacts], windows: Windows, pending: PendingBook
+    slos: tuple[Slo, ...],
+    targets: Mapping[str, TargetFacts],
+    windows: Windows,
+    pending: PendingBook,
+    now_seconds: float | None = None,
 ) -> None:
-    """Drain the windows' fresh readings into their event buckets; each reading counts once for each SLO it concerns."""
+    """Drain the windows' fresh readings into their event buckets; each reading counts once for each SLO it concerns.
+
+    With `now_seconds` one that may hold a canary whose result is not there yet waits for it (see `Windows.drain`).
+    """
     pending.keep(slos, targets, windows)
-    increments, probes, spans = windows.drain()
+    increments, probes, spans = windows.drain(now_seconds)
     for slo in slos:
         windows.events[slo.name]  # an SLO without events has empty buckets
     if spans:

@@ -1,10 +1,9 @@
-"""Good and bad requests as the engine counts them: every user's, our canaries' included (`probe_share_ratio` says how
-many those are).
-"""
+"""Good and bad requests as the engine counts them: every user's, without those of our canaries that were found."""
 
 from collections.abc import Mapping
 
 from agent.model import Counts, SliName, Slo
+from agent.own_traffic import Own
 from agent.sli.goodput import JointRequests
 from agent.sli.pending import Ended, Inside, PendingRequests
 from agent.stats.buckets import split_at
@@ -66,7 +65,7 @@ def counted_signal(slo: Slo) -> str:
 
 def _joint(slo: Slo, increment: Increment, first: Ended, inside: Inside | None, balance: JointRequests) -> Counts:
     pace = _split(increment, "tpot_seconds", slo.tpot_seconds)
-    failed = sum(increment.counters.get(("requests_finished_total", why), 0.0) for why in FAILED_REASONS)
+    failed = sum(increment.users("requests_finished_total").get(why, 0.0) for why in FAILED_REASONS)
     return balance.observe(
         increment.to_seconds,
         first,
@@ -81,8 +80,18 @@ def _split(increment: Increment, signal: str, threshold: float | None) -> Ended:
     buckets = increment.histograms.get(signal)
     if buckets is None or threshold is None:
         return Ended()
-    counts = split_at(buckets, threshold)
+    counts = _users(increment, signal, threshold, split_at(buckets, threshold))
     return Ended(in_time=counts.good, bad=counts.bad, undecided=counts.undecided)
+
+
+def _users(increment: Increment, signal: str, threshold: float, counts: Counts) -> Counts:
+    """The users' part of these counts. Of ours, those that may lie on either side leave as many undecided."""
+    ours = increment.own.histograms.get(signal) if increment.own is not None else None
+    if ours is None:
+        return counts
+    low, high = split_at(ours.low, threshold), split_at(ours.high, threshold)
+    good, bad = max(0.0, counts.good - low.good), max(0.0, counts.bad - high.bad)
+    return Counts(good, bad, max(0.0, counts.total - low.total - good - bad))
 
 
 def _answers(slo: Slo, increment: Increment) -> Ended:
@@ -90,14 +99,14 @@ def _answers(slo: Slo, increment: Increment) -> Ended:
 
     Which of the late ones also failed is not known: as many as could have are undecided.
     """
-    finished = {label: n for (signal, label), n in increment.counters.items() if signal == "requests_finished_total"}
-    refused = sum(n for (signal, _), n in increment.counters.items() if signal == "requests_rejected_total")
+    finished = increment.users("requests_finished_total")
+    refused = sum(increment.users("requests_rejected_total").values())
     answered = sum(finished.get(reason, 0.0) for reason in ANSWERED_REASONS)
     failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS)
     buckets = increment.histograms.get("e2e_seconds")
     if buckets is None or slo.threshold_seconds is None:
         return Ended(answered=answered, bad=failed, refused=refused)
-    split = split_at(buckets, slo.threshold_seconds)
+    split = _users(increment, "e2e_seconds", slo.threshold_seconds, split_at(buckets, slo.threshold_seconds))
     late = min(max(0.0, split.bad - failed), answered)
     undecided = min(failed, split.bad, answered - late)
     in_time = min(max(0.0, split.good - failed), answered - late - undecided)
@@ -108,6 +117,8 @@ def _inside(sli: SliName, increment: Increment) -> Inside | None:
     running, waiting = (increment.gauges.get((gauge, "")) for gauge in ("requests_running", "requests_waiting"))
     if running is None or waiting is None:
         return None
+    own = increment.own or Own()
+    total = max(0.0, running + waiting - own.in_flight)
     if sli not in UNTIL_FIRST_TOKEN:
-        return Inside(running + waiting, running + waiting)
-    return Inside(waiting, running + waiting, increment.counters.get(("preemptions_total", ""), 0.0))
+        return Inside(total, total)
+    return Inside(max(0.0, waiting - own.unanswered), total, increment.counters.get(("preemptions_total", ""), 0.0))

@@ -37,6 +37,13 @@ class Buckets:
         left, right = self.on(shared), other.on(shared)
         return Buckets(shared, tuple(a + b for a, b in zip(left.counts, right.counts, strict=True)), total)
 
+    def __sub__(self, part: "Buckets") -> "Buckets":
+        """Without a part of the observations, which must be among these, on edges that have all of this one's."""
+        part = part if part.edges == self.edges else part.on(self.edges)
+        total = None if self.total is None or part.total is None else max(0.0, self.total - part.total)
+        counts = tuple(max(0.0, whole - less) for whole, less in zip(self.counts, part.counts, strict=True))
+        return Buckets(self.edges, counts, total)
+
     def on(self, edges: tuple[float, ...]) -> "Buckets":
         """The same observations on fewer edges (a subset of this one's)."""
         counts, running, place = [], 0.0, 0

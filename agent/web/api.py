@@ -9,7 +9,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from agent.canary_log import KEPT
-from agent.outputs.jsonable import probe_json, signals_json, snapshot_json
+from agent.outputs.jsonable import signals_json, snapshot_json
 from agent.view import SignalsView, View
 from agent.web.guard import dumps, refusal
 from agent.web.history import History
@@ -18,6 +18,8 @@ from agent.web.outcome_words import WORDS
 from agent.web.paging import Paging
 from agent.web.paths import PATHS
 from agent.web.verdict import has_ticked, verdict
+from probes.canary.flags import FLAGS
+from probes.canary.report import probe_json
 from probes.sample import ProbeResult
 
 WINDOWS_SECONDS = (60, 300, 3600)
@@ -45,13 +47,15 @@ def routes(view: View, history: History, paging: Paging, note: str | None) -> li
     async def probes(_request: web.Request) -> web.Response:
         results = view.recent_probes()
         listed = [probe_json(probe) for probe in results]
-        return _json({"at": _at(view), "complete_from": _complete_from(results), "probes": listed})
+        return _json(
+            {"at": _at(view), "complete_from": _complete_from(results), "probes": listed, "findings": _findings(view)}
+        )
 
     async def past(_request: web.Request) -> web.Response:
         return _json(history.as_json())
 
     async def outcomes(_request: web.Request) -> web.Response:
-        return _json({"outcomes": WORDS})
+        return _json({"outcomes": WORDS, "flags": FLAGS})
 
     async def index(_request: web.Request) -> web.Response:
         return _json({"paths": [{"path": path, "about": about} for path, about in PATHS.items()]})
@@ -90,6 +94,10 @@ def _status(view: View, paging: Paging, note: str | None) -> dict[str, object]:
         "slos": len(snapshot.slos),
         "alerts_firing": sum(alert.is_firing and alert.name != "Watchdog" for alert in snapshot.alerts),
     }
+
+
+def _findings(view: View) -> list[dict[str, object]]:
+    return [{"level": f.level, "target": f.target, "text": f.text} for f in view.canary_findings()]
 
 
 def _complete_from(results: Sequence[ProbeResult]) -> float | None:

@@ -13,9 +13,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.aiohttp import make_aiohttp_handler
 
-from agent.outputs.jsonable import probe_json
 from agent.web.actions import Actions
 from agent.web.guard import refusal
+from probes.canary.report import probe_json
 from probes.sample import ProbeResult
 
 MOST_AT_ONCE = 4

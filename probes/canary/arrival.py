@@ -5,7 +5,7 @@ import re
 import socket
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 # Linux: sockets stamp what they receive on request; for TCP it is the time of the last segment that a read took.
@@ -23,10 +23,15 @@ _LOOKED_AT_BYTES: Final = 16 << 10
 
 @dataclass(slots=True)
 class Arrivals:
-    """What the kernel says of the bytes read from one connection since they were last asked for. Unix nanoseconds."""
+    """What the kernel says of the bytes read from one connection since they were last asked for. Unix nanoseconds.
+
+    `addresses` are those that were tried, in order; `written_bytes` is how much of what we send the kernel has taken.
+    """
 
     stamped_at_ns: int | None = None
     first_stamped_at_ns: int | None = None
+    addresses: list[str] = field(default_factory=list)
+    written_bytes: int = 0
 
     def age_real_seconds(self) -> float | None:
         """How long ago they came, the machine's seconds; None where the kernel does not say."""
@@ -42,7 +47,8 @@ class Arrivals:
 
     def make_socket(self, address: tuple[Any, ...]) -> socket.socket:
         """A socket for an entry of getaddrinfo, which keeps its stamps here; for aiohttp's `socket_factory`."""
-        family, kind, protocol, *_ = address
+        family, kind, protocol, _, place = address
+        self.addresses.append(str(place[0]))
         made = _StampedSocket(family=family, type=kind, proto=protocol)
         made.arrivals = self
         made.setblocking(False)  # noqa: FBT003 - the name of the argument is its method's
@@ -57,6 +63,13 @@ class _StampedSocket(socket.socket):
     """A socket that asks for the time stamp with every read; asyncio reads it as any other."""
 
     arrivals: Arrivals | None = None
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        """Every byte to the server goes through here."""
+        count = super().send(data, flags)
+        if self.arrivals is not None:
+            self.arrivals.written_bytes += count
+        return count
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
         """Plain connections are read so: one event at a time, so that each has the stamp of its own last segment."""

@@ -10,7 +10,7 @@ from probes.stream import StreamFault
 # What may be left out, the more particular name first: dropping continuous usage must not drop all usage.
 DROPPABLE: Final = (
     "continuous_usage_stats", "ignore_eos", "min_tokens", "stream_options", "temperature", "max_tokens", "cache_salt",
-    "chat_template_kwargs", "logprobs",
+    "chat_template_kwargs", "logprobs", "max_output_tokens", "encoding_format", "store",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import io
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +18,7 @@ from probes.clock import Clock
 from probes.stream import StreamFault
 
 KEPT_BODY_BYTES: Final = 64 << 10
+LARGE_BODY_BYTES: Final = 256 << 10
 _NO_TIMEOUTS: Final = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 
 BodyReader = Callable[[aiohttp.ClientResponse, Timers], Awaitable[None]]
@@ -107,6 +109,8 @@ async def exchange(
         )
     except Exception as error:  # noqa: BLE001 - whatever a server makes the client raise is a finding, not a crash
         done.fault = failure_of_exception(error, has_head=done.status is not None)
+    if done.fault is not None and done.fault.outcome == "head_timeout" and _is_unwritten(request):
+        done.fault = StreamFault("write_timeout", f"{request.arrivals.written_bytes} bytes of the request were taken")
     if done.status is not None and done.status != 200:
         done.fault = failure_of_answer(done.status, done.headers, bytes(done.kept_body))
     return done
@@ -134,7 +138,7 @@ async def _send(
             method,
             request.url,
             headers={**request.headers, **({} if is_tls else key)},
-            data=request.body,
+            data=_payload(request.body),
             allow_redirects=False,
             proxy=request.route.proxy_url,
             proxy_headers=key if is_tls else None,
@@ -148,6 +152,17 @@ async def _send(
             await (read_body(response, timers) if response.status == 200 else keep_body(done, response))
         finally:
             response.close()  # what is not read by now is not wanted
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    """A large body goes piece by piece, so that the loop is not away, and the last piece's time is known."""
+    return io.BytesIO(body) if body is not None and len(body) > LARGE_BODY_BYTES else body
+
+
+def _is_unwritten(request: Request) -> bool:
+    """Some of the body is still ours: the server does not read. A connection that does not count says nothing."""
+    written = request.arrivals.written_bytes
+    return request.body is not None and 0 < written < len(request.body)
 
 
 def _proxy_key(route: Route) -> dict[str, str]:

@@ -10,6 +10,11 @@ KIND_FIGURES: Final[Mapping[ProbeKind, Mapping[str, str]]] = {
         "response_seconds": "request sent to the end of the list, seconds",
         "models": "how many models are listed",
     },
+    "embedding": {
+        "dimension": "numbers in the vector",
+        "norm": "its length",
+        "cosine": "with the first vector of this text; 1 is the same direction",
+    },
     "kv_reuse": {
         "gap_seconds": "from the cold half to the warm one, seconds",
         "cold_ttft_seconds": "TTFT of a prompt that no cache has seen, seconds",

@@ -44,7 +44,9 @@ class Listed:
 
 
 @dataclass(slots=True)
-class _Body:
+class Body:
+    """A whole body of bounded size."""
+
     content: bytearray = field(default_factory=bytearray)
     content_type: str = ""
 
@@ -83,7 +85,7 @@ async def run(visit: Visit) -> ProbeResult:
 
 async def listed(visit: Visit) -> Listed:
     """The models of a server."""
-    body = _Body()
+    body = Body()
     done = await exchange(visit.request(MODELS_PATH), visit.transport, visit.clock, body.read)
     done.stamp("end")
     if done.fault is not None:

@@ -37,6 +37,7 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "tls_files": Outcome("excluded", "our own certificate files cannot be read, or do not fit together"),
     "proxy_connect": Outcome("excluded", "our proxy is down, or does not connect us"),
     # The head of the answer.
+    "write_timeout": Outcome("bad", "our request was not taken whole within the first-token timeout"),
     "head_timeout": Outcome("bad", "no answer at all within the first-token timeout"),
     "auth": Outcome("excluded", "401 or 403: our key is wrong or missing"),
     "proxy_auth": Outcome("excluded", "407: a proxy wants a key"),
@@ -76,6 +77,8 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "internal_error": Outcome("excluded", "a fault of the prober itself; please report it"),
     "cancelled": Outcome("excluded", "stopped by us while in flight"),
     "loading": Outcome("excluded", "refused within canary_limits.warm_up_seconds by a target that never answered yet"),
+    "sleeping": Outcome("excluded", "not sent: the engine sleeps, and a canary must not wake it"),
+    "skipped_not_owner": Outcome("excluded", "not sent: another agent of the fleet probes this target"),
     "skipped_paused": Outcome("excluded", "not sent: canaries are switched off"),
     "skipped_pressure": Outcome("excluded", "not sent: users wait, or the KV cache is full"),
     "skipped_budget": Outcome("excluded", "not sent: the target's budget of canary tokens is used"),

@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from probes.canary import chat, completion, correctness, kv_reuse, long_prompt, models, streaming_shape
+from probes.canary import (
+    chat,
+    completion,
+    correctness,
+    embedding,
+    kv_reuse,
+    long_prompt,
+    models,
+    responses,
+    streaming_shape,
+)
 from probes.canary.lag import LagMonitor
 from probes.canary.memory import Memory
 from probes.canary.redaction import redact
@@ -20,6 +30,8 @@ KINDS: Final[Mapping[ProbeKind, Callable[[Visit], Awaitable[ProbeResult]]]] = {
     "chat": chat.run,
     "models": models.run,
     "completion": completion.run,
+    "responses": responses.run,
+    "embedding": embedding.run,
     "kv_reuse": kv_reuse.run,
     "correctness": correctness.run,
     "long_prompt": long_prompt.run,

@@ -1,4 +1,4 @@
-"""One probe's result as the JSON that `slo-agent probe --json` prints."""
+"""One probe's result as JSON: what `slo-agent probe --json` prints and /api/v1/probes lists."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,15 @@ from probes.sample import ProbeResult
 
 
 def probe_json(result: ProbeResult) -> dict[str, Any]:
-    """The `probe` shape of the stable interfaces; unknown is null, times are seconds."""
+    """The `probe` shape of the stable interfaces, and who, what and when; unknown is null, times are seconds."""
     gaps = sorted(result.itl_gaps_seconds)
     return {
+        "target": result.target,
+        "kind": result.kind,
+        "model": result.model,
+        "rank": result.rank,
+        "at": result.at_seconds,
+        "planned_at": result.planned_at_seconds,
         "outcome": result.outcome,
         "ttft_seconds": result.ttft_seconds,
         "first_text_seconds": result.first_text_seconds,
@@ -25,6 +31,9 @@ def probe_json(result: ProbeResult) -> dict[str, Any]:
         "cached_tokens": result.cached_tokens,
         "timing_error_seconds": result.timing_error_seconds,
         "phases": {name: result.phases.get(name) for name in ("dns", "connect", "tls", "headers")},
+        "figures": dict(result.figures),
+        "flags": list(result.flags),
+        "request_id": result.request_id,
         "detail": result.detail,
     }
 

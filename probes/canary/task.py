@@ -6,7 +6,17 @@ from typing import Literal
 
 from probes.sample import ProbeResult
 
-ProbeKind = Literal["chat", "models", "completion", "kv_reuse", "correctness", "long_prompt", "streaming_shape"]
+ProbeKind = Literal[
+    "chat",
+    "models",
+    "completion",
+    "responses",
+    "embedding",
+    "kv_reuse",
+    "correctness",
+    "long_prompt",
+    "streaming_shape",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class ProbeTask:
     events; total over everything. `planned_at_seconds` (unix) is when it should have started.
     Some kinds make their own prompt, of about `prompt_tokens`; `gap_seconds` lie between the halves of a cold and warm
     pair; `expected` is the word that a right answer has.
+    `rank` is the data-parallel rank that is asked for; `adapter_turn` whose turn it is of the model and its adapters.
     """
 
     target: str
@@ -55,6 +66,8 @@ class ProbeTask:
     prompt_tokens: int = 0
     gap_seconds: float = 0.0
     expected: str = ""
+    rank: str = ""
+    adapter_turn: int | None = None
     connect_timeout_seconds: float = 3.0
     first_token_timeout_seconds: float = 20.0
     stall_timeout_seconds: float = 10.0
@@ -77,4 +90,5 @@ def unrun(task: ProbeTask, outcome: str, at_seconds: float, detail: str) -> Prob
         at_seconds=at_seconds,
         model=task.model or "",
         detail=detail,
+        rank=task.rank,
     )

@@ -18,7 +18,7 @@ from probes.canary.redaction import redact
 from probes.canary.task import ProbeTask
 from probes.canary.transport import Transport
 from probes.clock import Clock
-from probes.sample import ProbeResult
+from probes.sample import ProbeResult, SentRequest
 from probes.stream import ChatStream, StreamFault
 
 REQUEST_ID_PREFIX: Final = "slo-canary-"
@@ -29,13 +29,17 @@ KERNEL_ERROR_REAL_SECONDS: Final = 0.0001
 # A sample that the client itself may have moved by more than this, and by more than 5 % of its TTFT, is marked.
 LAGGING_ERROR_SECONDS: Final = 0.020
 LAGGING_ERROR_RATIO: Final = 0.05
+RANK_HEADER: Final = "X-data-parallel-rank"  # vLLM 0.32 pins a request to a rank with it; a gateway may strip it
 CHAT_PATH: Final = "/v1/chat/completions"
 COMPLETION_PATH: Final = "/v1/completions"
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Where a canary is, and what it may use. `ends_at_loop_seconds` is the end of its total timeout."""
+    """Where a canary is, and what it may use. `ends_at_loop_seconds` is the end of its total timeout.
+
+    `sent` are the completions that it has asked for so far.
+    """
 
     task: ProbeTask
     base: str
@@ -46,6 +50,7 @@ class Visit:
     transport: Transport
     lag: LagMonitor
     memory: Memory
+    sent: list[SentRequest] = field(default_factory=list)
 
     def request(self, path: str, body: Mapping[str, Any] | None = None, request_id: str = "") -> Request:
         """A request to this server with what the task says of secrets and timeouts."""
@@ -53,6 +58,8 @@ class Visit:
         headers = dict(task.route.headers) | {"Accept-Encoding": "identity", "User-Agent": "vllm-slo-agent"}
         if request_id:
             headers |= {"Accept": "text/event-stream", "Content-Type": "application/json", "X-Request-Id": request_id}
+        if task.rank:
+            headers[RANK_HEADER] = task.rank
         if task.token:
             headers["Authorization"] = f"Bearer {task.token}"
         return Request(
@@ -107,7 +114,7 @@ class Visit:
             self.lag.stop()
         fault = answer.conclude(done.fault) if done.status == 200 else done.fault
         real = self.clock.real_seconds(1.0)
-        return Answered(
+        answered = Answered(
             visit=self,
             request_id=request_id,
             done=done,
@@ -116,6 +123,11 @@ class Visit:
             stream=answer.stream,
             timing_error_seconds=(answer.max_error_real_seconds + _least_error(request.arrivals)) / real,
         )
+        if done.status is not None and len(set(request.arrivals.addresses)) > 1:
+            answered.flags["address_failed"] = None
+        if "sent" in done.stamps:
+            self.sent.append(answered.as_sent())
+        return answered
 
 
 @dataclass(slots=True)
@@ -130,6 +142,28 @@ class Answered:
     stream: ChatStream
     timing_error_seconds: float
     flags: dict[str, None] = field(default_factory=dict)
+
+    def as_sent(self) -> SentRequest:
+        """What the engine must have counted of it. Figures are given for a broken answer too: it was counted."""
+        stamps, figures, clock = self.done.stamps, self.figures, self.visit.clock
+        to_unix = clock.now_seconds() - clock.monotonic_seconds()
+        first = None if figures.ttft_seconds is None else stamps["sent"] + figures.ttft_seconds + to_unix
+        return SentRequest(
+            sent_at_seconds=stamps["sent"] + to_unix,
+            ended_at_seconds=clock.now_seconds(),
+            model=self.visit.model,
+            first_token_at_seconds=first,
+            head_seconds=self.done.between("sent", "head") or 0.0,
+            ttft_seconds=figures.ttft_seconds,
+            tpot_seconds=figures.tpot_seconds,
+            e2e_seconds=figures.e2e_seconds,
+            itl_gaps_seconds=figures.itl_gaps_seconds,
+            prompt_tokens=self.stream.prompt_tokens,
+            cached_tokens=self.stream.cached_tokens,
+            output_tokens=figures.output_tokens,
+            finish_reason=self.stream.finish_reason or "",
+            timing_error_seconds=self.timing_error_seconds,
+        )
 
     def result(self, kind_figures: Mapping[str, float | None] | None = None) -> ProbeResult:
         """The result of the visit, with what only its kind has."""
@@ -160,6 +194,8 @@ class Answered:
             request_id=self.request_id,
             detail=self.visit.redacted(fault.detail) if fault is not None else "",
             figures=dict(kind_figures or {}),
+            sent=tuple(self.visit.sent),
+            rank=task.rank,
         )
 
 

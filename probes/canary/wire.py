@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from probes.canary.task import ProbeTask, Route
-from probes.sample import ProbeResult
+from probes.sample import ProbeResult, SentRequest
 
 
 def task_line(number: int, task: ProbeTask) -> bytes:
@@ -41,7 +41,12 @@ def asdict_result(result: ProbeResult) -> dict[str, Any]:
 def result_of(document: Mapping[str, Any]) -> ProbeResult:
     """The result that `asdict_result` wrote down."""
     tuples = {name: tuple(document[name]) for name in ("itl_gaps_seconds", "flags")}
-    return ProbeResult(**{**document, **tuples})
+    sent = tuple(_sent_of(one) for one in document.get("sent", ()))  # older recordings have none
+    return ProbeResult(**{**document, **tuples, "sent": sent})
+
+
+def _sent_of(document: Mapping[str, Any]) -> SentRequest:
+    return SentRequest(**{**document, "itl_gaps_seconds": tuple(document["itl_gaps_seconds"])})
 
 
 def _line(document: Mapping[str, Any]) -> bytes:

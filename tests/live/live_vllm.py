@@ -22,6 +22,7 @@ class RealVllm:
     folder: Path
     port: int = field(default_factory=free_port)
     server: Server | None = None
+    options: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -31,7 +32,7 @@ class RealVllm:
         """Nothing to do where it serves already."""
         if self.server is not None and self.server.exit_code() is None:
             return
-        command = ["bash", VLLM_SCRIPT, "serve", self.installed, str(self.port)]
+        command = ["bash", VLLM_SCRIPT, "serve", self.installed, str(self.port), *self.options]
         self.server = Server(command, self.folder / "vllm.log")
         self.server.start_until("vLLM answers /health", START_SECONDS, lambda: get_text(f"{self.url}/health") == "")
 

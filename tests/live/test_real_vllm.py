@@ -1,7 +1,8 @@
 """Our figures of a real vLLM beside those of the client that drives it, `vllm bench serve`.
 
 Two agents watch: `slo-agent run`, asked over its API, and `slo-agent record`, whose recording `slo-agent report` reads.
-Both send canaries, so a request is one of the bench's or a canary of either, and every count must come out exactly.
+Both send canaries, so a request is one of the bench's or a canary of either, and every count must come out exactly. The
+running agent leaves its own in; `report` takes out those that its recording tells of.
 """
 
 import contextlib
@@ -78,6 +79,7 @@ def config_of(url: str, **more: object) -> dict[str, Any]:
         "targets": [{"name": "engine", "url": url}],
         "scrape": {"interval_seconds": 2, "timeout_seconds": 2, "down_after_seconds": 30},
         "gpu": {"enabled": "no"},
+        "subtract_canaries": False,
         "canaries": [{"kind": "chat", "interval_seconds": 10}],
         "slos": [
             {"name": "canary", "sli": "availability", "source": "canary", "objective_ratio": 0.99},
@@ -108,7 +110,8 @@ def seen(vllm: RealVllm, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         assert recorder.interrupt() == 0
         live = settled(agent, bench, probes_in(recording))
         report = answer_of("report", recording, "--from", repr(start), "--to", repr(end))
-        within = [canary for canary in chain(*canaries()) if start < canary["at"] <= end]
+        sent = sent_by(agent)
+        within = [canary for canary in sent if start < canary["at"] <= end]
     finally:
         agent.server.stop()
         recorder.stop()
@@ -185,7 +188,8 @@ def test_counts_are_the_clients_exactly(seen: dict[str, Seen], side: str) -> Non
 
 def test_the_share_of_our_own_requests_is_told(seen: dict[str, Seen]) -> None:
     one = seen["report"].signals
-    assert one["probe_share_ratio"] == pytest.approx(one["canaries"] / one["requests_finished"])
+    every = one["canaries"] + one["requests_finished"]
+    assert one["probe_share_ratio"] == pytest.approx(one["canaries"] / every)
 
 
 def test_probe_answers_for_a_real_server(vllm: RealVllm) -> None:

@@ -36,7 +36,7 @@ async function refresh() {
   const paths = ["status", "slos", "alerts", "recommendations", "targets", "probes", "history", `signals?window_seconds=${chosenWindow()}`];
   try {
     if (!hasWords) {
-      learn((await ask("outcomes")).outcomes);
+      learn(await ask("outcomes"));
       hasWords = true;
     }
     const [status, slos, alerts, advice, targets, probes, past, signals] = await Promise.all(paths.map(ask));
@@ -47,7 +47,7 @@ async function refresh() {
     show(at("alerts"), alertList(alerts.alerts, slos.slos, status.now));
     show(at("advice"), adviceList(advice.recommendations, status.now));
     show(at("signals"), signalBlocks(signals, targets.targets, status.now));
-    show(at("canaries"), canaryParts(probes.probes, probes.complete_from, status.now));
+    show(at("canaries"), canaryParts(probes.probes, probes.complete_from, probes.findings ?? [], status.now));
     show(at("sparks"), sparkTiles(past));
     document.body.dataset.ready = "yes";
   } catch (error) {

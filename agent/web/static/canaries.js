@@ -2,24 +2,29 @@
 
 import { strip } from "./charts.js";
 import { el } from "./dom.js";
-import { UNKNOWN, isKnown, latency, clock, number, seconds, soft, when } from "./format.js";
-import { meaning, spoken } from "./outcomes.js";
+import { UNKNOWN, isKnown, latency, clock, number, percent, seconds, soft, when } from "./format.js";
+import { meaning, noticed, spoken } from "./outcomes.js";
 import { term } from "./terms.js";
 
 const LATEST = 6;
 const FAILURES = 10;
 
 /** `probes` newest first; of those before `completeFrom` some were dropped (null: none), so no strip can show them. */
-export function canaryParts(probes, completeFrom, now) {
+export function canaryParts(probes, completeFrom, findings, now) {
   if (!probes.length) return [el("p.empty", {}, "No canary has run yet.")];
   const failures = probes.filter(failed).slice(0, FAILURES);
   return [
+    findings.length > 0 && el("ul.findings", { "data-key": "findings" }, findings.map(finding)),
     el("div.card", { "data-key": "strips" }, strips(probes.filter((probe) => probe.at >= (completeFrom ?? 0)), now), reach(completeFrom, now), el("h3", {}, "Latest"), table(probes.slice(0, LATEST), now)),
     failures.length > 0 &&
       el("div.card", { "data-key": "failures" }, el("h3", {}, "Failures, kept longer"), table(failures, now)),
     el("p.fine", {}, notRun(probes)),
   ];
 }
+
+/** One sentence about a target, or about several of them. */
+const finding = ({ level, target, text }) =>
+  el("li", { "data-key": `${target} ${text}` }, el(level === "bad" ? "strong.bad-text" : "strong", {}, target || "Compared"), level === "good" ? el("span.muted", {}, ` ${text}`) : ` ${text}`);
 
 const reach = (completeFrom, now) =>
   isKnown(completeFrom) && el("p.fine.reach", {}, "Older results were dropped from the log, which is complete from ", clock(completeFrom, now), " on.");
@@ -79,6 +84,15 @@ function table(probes, now) {
   );
 }
 
+/** What was noticed beside the outcome, and what only this kind measures. */
+function notes(probe) {
+  const figures = Object.entries(probe.figures ?? {}).filter(([, value]) => isKnown(value));
+  const said = figures.map(([name, value]) => `${name.replace(/_(seconds|ratio)$/, "").replaceAll("_", " ")} ${figure(name, value)}`);
+  return [...(probe.flags ?? []).map(noticed), ...(said.length ? [said.join(", ")] : [])];
+}
+
+const figure = (name, value) => (name.endsWith("_seconds") ? seconds(value) : name.endsWith("_ratio") ? percent(value) : number(value));
+
 function row(probe, now) {
   const ok = probe.outcome === "ok";
   const unsure = isKnown(probe.timing_error_seconds) ? { title: `exact to ${seconds(probe.timing_error_seconds)}` } : {};
@@ -88,8 +102,8 @@ function row(probe, now) {
     "tr",
     { "data-key": `${probe.target} ${probe.kind} ${probe.planned_at}` },
     el("td.nowrap", {}, when(probe.at, now), el("span.bounds", {}, clock(probe.at, now))),
-    el("td", {}, probe.target),
-    el("td", {}, outcome),
+    el("td", {}, probe.target, el("span.bounds", {}, probe.rank ? `${probe.kind}, rank ${probe.rank}` : probe.kind)),
+    el("td", {}, outcome, notes(probe).map((text) => el("span.bounds", {}, text))),
     [probe.ttft_seconds, probe.tpot_seconds, probe.e2e_seconds].map((value, column) => cell(column, latency(value), unsure)),
     tokens.map((text, column) => cell(3 + column, text)),
   );

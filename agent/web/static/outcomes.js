@@ -3,9 +3,16 @@
 import { el } from "./dom.js";
 
 let meanings = new Map();
+let flags = new Map();
 
 /** Learn what /api/v1/outcomes says. */
-export const learn = (outcomes) => (meanings = new Map(Object.entries(outcomes)));
+export function learn(said) {
+  meanings = new Map(Object.entries(said.outcomes));
+  flags = new Map(Object.entries(said.flags ?? {}));
+}
+
+/** The words for what a canary noticed, or the flag itself. */
+export const noticed = (flag) => flags.get(flag) ?? flag;
 
 /** The words for a code, or the code itself. */
 export function meaning(code) {

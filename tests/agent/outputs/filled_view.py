@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agent.findings import Finding
 from agent.model import (
     Alert,
     Budget,
@@ -139,6 +140,9 @@ class FakeView:
         return self.events
 
     def recent_probes(self) -> Sequence[ProbeResult]:
+        return ()
+
+    def canary_findings(self) -> Sequence[Finding]:
         return ()
 
     def now_seconds(self) -> float:

@@ -25,14 +25,12 @@ from agent.model import (
 )
 from agent.outputs.jsonable import (
     alert_json,
-    probe_json,
     recommendation_json,
     signals_json,
     slo_json,
     snapshot_json,
     target_json,
 )
-from probes.sample import ProbeResult
 
 PAIR = BurnPair("page", "fast", 300.0, 3600.0, 14.4)
 SLO = Slo("chat-ttft", "chat", "ttft", "engine", 0.99, 2_592_000.0, (PAIR,), threshold_seconds=2.0)
@@ -154,10 +152,3 @@ def test_a_snapshot_is_one_document_of_plain_values() -> None:
     assert again == shape
     assert again["targets"] == [target_json(target)]
     assert again["targets"][0]["last_seen"] is None
-
-
-def test_a_probe_shows_its_gaps_as_percentiles() -> None:
-    """Gaps 1..5 s: the linear p50 is the third, the p99 lies 0.96 of the way from the fourth to the fifth."""
-    probe = ProbeResult("vllm-0", "chat", "ok", 1.0, 2.0, itl_gaps_seconds=(1.0, 2.0, 3.0, 4.0, 5.0))
-    assert probe_json(probe)["itl_seconds"] == pytest.approx({"p50": 3.0, "p99": 4.96, "max": 5.0})
-    assert probe_json(ProbeResult("vllm-0", "chat", "timeout", 1.0, 2.0))["itl_seconds"] is None

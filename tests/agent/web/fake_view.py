@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from fake_signals import fleet, idle, overloaded
 from fake_world import NOW_SECONDS, advice, alerts, probes, slos, targets
 
+from agent.findings import Finding
 from agent.model import Counts, LatencyTotal, Signals, Slo, SloStatus, Snapshot
 from agent.view import SignalsView
 from probes.sample import ProbeResult
@@ -20,6 +21,7 @@ class FakeView:
     total: Signals = field(default_factory=lambda: Signals(seconds=0.0))
     probe_results: Sequence[ProbeResult] = ()
     clock_seconds: float = NOW_SECONDS
+    findings: Sequence[Finding] = ()
 
     def snapshot(self) -> Snapshot:
         return self.snapshot_now
@@ -35,6 +37,9 @@ class FakeView:
 
     def recent_probes(self) -> Sequence[ProbeResult]:
         return self.probe_results
+
+    def canary_findings(self) -> Sequence[Finding]:
+        return self.findings
 
     def now_seconds(self) -> float:
         return self.clock_seconds

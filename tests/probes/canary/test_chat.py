@@ -206,7 +206,7 @@ async def test_75_a_cancelled_probe_hangs_up() -> None:
 LAGGING = (head(), token(1), 0.05, token(2, finish="stop"), lambda: time.sleep(0.08), 0.05, DONE)
 
 
-async def test_a_lagging_client_moves_no_stamp_of_the_kernel() -> None:
+async def test_73_a_lagging_client_moves_no_stamp_of_the_kernel() -> None:
     async with nasty_server(LAGGING) as server:
         result = await run_probe(replace(TASK, url=f"http://127.0.0.1:{server.port}"), SystemClock())
     assert 0.04 <= (result.e2e_seconds or 0.0) < 0.08
@@ -214,7 +214,7 @@ async def test_a_lagging_client_moves_no_stamp_of_the_kernel() -> None:
     assert "client_lag" not in result.flags
 
 
-async def test_a_lagging_client_is_told_where_the_kernel_gives_no_stamps() -> None:
+async def test_73_a_lagging_client_is_told_where_the_kernel_gives_no_stamps() -> None:
     """The error bar holds what the stamp is off: with the lag, the second token seems to come 130 ms late."""
     prober = Prober(SystemClock(), Transport(kernel_stamps=False))
     async with nasty_server(LAGGING) as server:

@@ -265,9 +265,96 @@ def test_every_kind_costs_at_most_what_it_says(item: type) -> None:
     cost, task = canary.cost(), canary.fill(ProbeTask("t", "http://h"))
     assert task.kind == canary.kind
     assert cost.requests >= 1
-    if cost.tokens:
+    if cost.output_tokens:
         assert cost.output_tokens >= task.max_tokens
-    assert canary.is_dear == (canary.kind not in ("chat", "models", "completion"))
+    assert canary.is_dear == (canary.kind not in ("chat", "models", "completion", "responses", "embedding"))
+
+
+def response(*events: dict[str, object]) -> Script:
+    """A Responses stream of these events."""
+    return (head(), *(event(one) for one in events))
+
+
+RESPONSE = {"id": "resp_1", "model": "m"}
+USAGE = {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 0}}
+TOLD = (
+    {"type": "response.created", "response": RESPONSE},
+    {"type": "response.output_item.added", "item": {"type": "message"}},
+    {"type": "response.output_text.delta", "delta": "one"},
+    {"type": "response.output_text.delta", "delta": " two"},
+)
+
+
+async def test_a_response_has_the_figures_of_a_chat() -> None:
+    """Structural events are no tokens; the terminal one counts them; neither [DONE] nor its absence is a fault."""
+    end = {"type": "response.completed", "response": RESPONSE | {"usage": USAGE}}
+    for tail in ((), (DONE,)):
+        async with nasty_server((*response(*TOLD, end), *tail)) as server:
+            task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="responses")
+            result = await Prober(SystemClock()).probe(task)
+        assert (result.outcome, result.output_tokens, result.prompt_tokens, result.cached_tokens) == ("ok", 2, 9, 0)
+        assert (result.ttft_seconds or 0) > 0
+        assert not {"done_missing", "data_after_done", "malformed_chunk"} & set(result.flags)
+    assert server.requests[0].startswith(b"POST /v1/responses ")
+    assert (server.body()["store"], server.body()["max_output_tokens"]) == (False, 4)
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        ({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}}, "ok"),
+        ({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "content_filter"}}}, "aborted"),
+        ({"type": "response.failed", "response": {"error": {"message": "gone"}}}, "stream_error"),
+        ({"type": "response.in_progress", "response": RESPONSE}, "truncated"),
+    ],
+)
+async def test_how_a_response_may_end(end: dict[str, object], outcome: str) -> None:
+    async with nasty_server(response(*TOLD, end)) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="responses")
+        assert (await Prober(SystemClock()).probe(task)).outcome == outcome
+
+
+def embedded(*vectors: object) -> tuple[Script, ...]:
+    """A server that answers with these vectors in turn."""
+    return tuple((reply("200 OK", {"data": [{"embedding": v}], "usage": {"prompt_tokens": 9}}),) for v in vectors)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "outcome"),
+    [
+        (([0.6, 0.8], [0.6, 0.8]), "ok"),
+        (([0.6, 0.8], [0.599, 0.801]), "ok"),  # batching moves digits
+        (([0.0, 0.0],), "wrong_answer"),
+        (([0.6, 0.8], [0.6, 0.8, 0.0]), "wrong_answer"),
+        (([0.6, 0.8], [0.8, -0.6]), "drift"),
+        (([0.6, float("nan")],), "protocol"),
+        (("mpkZP83MTD8=",), "protocol"),  # base64, though numbers were asked for
+        (([],), "protocol"),
+    ],
+)
+async def test_66_an_embedding_is_a_vector_and_the_same_one(vectors: tuple[object, ...], outcome: str) -> None:
+    prober = Prober(SystemClock())
+    async with nasty_server(*embedded(*vectors)) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="embedding")
+        results = [await prober.probe(task) for _ in vectors]
+    assert results[-1].outcome == outcome
+    assert [result.outcome for result in results[:-1]] == ["ok"] * (len(vectors) - 1)
+    assert set(results[-1].figures) == set(KIND_FIGURES["embedding"])
+
+
+async def test_a_broken_first_vector_is_no_measure_for_the_next() -> None:
+    prober = Prober(SystemClock())
+    async with nasty_server(*embedded([0.0, 0.0], [0.6, 0.8])) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="embedding")
+        assert [(await prober.probe(task)).outcome for _ in range(2)] == ["wrong_answer", "ok"]
+
+
+async def test_a_rank_is_asked_for_in_the_header() -> None:
+    async with nasty_server(GOOD) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", rank="1")
+        result = await Prober(SystemClock()).probe(task)
+    assert b"X-data-parallel-rank: 1" in server.requests[0]
+    assert result.rank == "1"
 
 
 def test_questions_and_gaps_take_turns() -> None:

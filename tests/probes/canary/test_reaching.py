@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,6 +84,67 @@ async def test_03_connections_are_dropped() -> None:
     with full_backlog() as port:
         result = await probed(replace(HURRIED, url=f"http://127.0.0.1:{port}"))
     assert result.outcome == "connect_timeout"
+
+
+@contextlib.asynccontextmanager
+async def deaf_server() -> AsyncIterator[int]:
+    """A port whose connections are taken, and never read: the window closes when the kernel's buffers are full."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1)
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.close()
+
+
+@pytest.mark.parametrize(("prompt_tokens", "outcome"), [(64, "head_timeout"), (1_500_000, "write_timeout")])
+async def test_05_a_request_that_is_not_read(prompt_tokens: int, outcome: str) -> None:
+    """A short one fits into the kernel's buffers, and then no head comes; a long one is not even taken."""
+    async with deaf_server() as port:
+        task = replace(TASK, url=f"http://127.0.0.1:{port}", kind="long_prompt", prompt_tokens=prompt_tokens)
+        result = await probed(replace(task, first_token_timeout_seconds=0.5))
+    assert result.outcome == outcome
+
+
+class TwoAddresses(AbstractResolver):
+    """A name with a dead address before a living one, of either family."""
+
+    def __init__(self, dead: str, port: int) -> None:
+        self.dead, self.port = dead, port
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        def entry(address: str, at: int) -> ResolveResult:
+            of = socket.AF_INET6 if ":" in address else socket.AF_INET
+            return {"hostname": host, "host": address, "port": at, "family": of, "proto": 0, "flags": 0}
+
+        return [entry(self.dead, self.port), entry("127.0.0.1", self.port)]
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("dead", ["127.0.0.2", "::1"])
+async def test_76_one_address_of_two_is_dead(dead: str) -> None:
+    """Users get an answer, a little later; that one address does not connect is told all the same."""
+    async with nasty_server(GOOD) as server:
+        task = replace(TASK, url=f"http://vllm.example:{server.port}")
+        result = await probed(task, Transport(resolver=TwoAddresses(dead, server.port)))
+        alone = await probed(replace(TASK, url=f"http://127.0.0.1:{server.port}"))
+    assert (result.outcome, "address_failed" in result.flags) == ("ok", True)
+    assert "address_failed" not in alone.flags
+
+
+async def test_67_no_idle_connection_can_be_stale() -> None:
+    """Every canary has a connection of its own: a server that closes idle ones is no fault."""
+    prober = Prober(SystemClock())
+    async with nasty_server(GOOD) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}")
+        assert [(await prober.probe(task)).outcome for _ in range(2)] == ["ok", "ok"]
+    assert server.connections == 2
 
 
 def server_context(name: str) -> ssl.SSLContext:

@@ -48,6 +48,15 @@ def test_a_secret_at_the_cut_leaves_no_half() -> None:
 def test_the_json_of_a_probe() -> None:
     """Gaps 0.1, 0.2, 0.3: p50 is the middle one, p99 = 0.2 + 0.98 * 0.1."""
     assert probe_json(OK) == {
+        "target": OK.target,
+        "kind": "chat",
+        "model": OK.model,
+        "rank": "",
+        "at": OK.at_seconds,
+        "planned_at": OK.planned_at_seconds,
+        "figures": dict(OK.figures),
+        "flags": list(OK.flags),
+        "request_id": OK.request_id,
         "outcome": "ok",
         "ttft_seconds": 0.5,
         "first_text_seconds": None,

@@ -1,0 +1,290 @@
+"""Our own canaries in an engine's counts: found again on its page, so that users' requests can be told without them.
+
+An engine counts a canary as any request, and no label tells it apart. But a canary knows what it was answered, and so
+what was counted: one request, so many tokens, and one observation of each latency, within the time that the client may
+see and the engine does not (connection, head of the answer, the way back). Where that time spans a bucket's edge, the
+observation lies as low as it can in one count and as high as it can in another, and what is left is an interval.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.raw import SignalKey
+from agent.stats.buckets import Buckets
+from probes.sample import SentRequest
+
+# From the engine's stamp of a token to the client's: decoding, its event loop, the network. At least so much is allowed
+# for; where pages show canaries alone, their sums tell the real one, and the longest of the last ones is taken instead.
+WAY_BACK_SECONDS = 0.010
+KEPT_WAYS = 50
+PAGE_SLACK_SECONDS = 0.5  # a page is of some instant of its look, and the look is stamped at its end
+FORGOTTEN_AFTER_SECONDS = 60.0  # what no page has shown by then was never counted
+KEPT_REQUESTS = 16  # of each target, to tell who was in flight at a reading
+LONGEST_HOLD_SECONDS = 15.0  # so long events wait for a canary that may be among them; then it is taken out later
+
+
+class EngineStep(Protocol):
+    """What is needed of an increment (agent/windows.py)."""
+
+    @property
+    def from_seconds(self) -> float: ...
+    @property
+    def to_seconds(self) -> float: ...
+    @property
+    def counters(self) -> Mapping[SignalKey, float]: ...
+    @property
+    def histograms(self) -> Mapping[str, Buckets]: ...
+    @property
+    def restarted(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBuckets:
+    """Our observations in one histogram: as if each lay as low as it can, and as high as it can."""
+
+    low: Buckets
+    high: Buckets
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What is ours in one increment. `in_flight` of our requests had not ended, `unanswered` had no token yet."""
+
+    counters: Mapping[SignalKey, float] = field(default_factory=dict)
+    histograms: Mapping[str, OwnBuckets] = field(default_factory=dict)
+    in_flight: float = 0.0
+    unanswered: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """One observation that some page must show: between `low` and `high` seconds, not before `at_seconds`."""
+
+    signal: str
+    at_seconds: float
+    low: float
+    high: float
+
+
+@dataclass(slots=True)
+class _Counted:
+    """So much of a counter that pages must show, not before `at_seconds`."""
+
+    place: SignalKey
+    at_seconds: float
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Owed:
+    """A share that no page has shown yet. `is_late`: the page of its time is counted already, so any later one does."""
+
+    share: _Observed | _Counted
+    forgotten_at_seconds: float
+    is_late: bool
+
+
+@dataclass(slots=True)
+class _Target:
+    flying: list[float] = field(default_factory=list)  # when canaries that still run began
+    requests: deque[SentRequest] = field(default_factory=lambda: deque(maxlen=KEPT_REQUESTS))
+    owed: list[_Owed] = field(default_factory=list)
+    counted_since_seconds: float = -math.inf  # what happened before is in no increment
+    counted_until_seconds: float = -math.inf
+    ways_back: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_WAYS))
+
+    @property
+    def way_back_seconds(self) -> float:
+        return max((WAY_BACK_SECONDS, *self.ways_back))
+
+
+@dataclass(slots=True)
+class OwnTraffic:
+    """What canaries were answered and no page has shown yet, by target."""
+
+    _targets: defaultdict[str, _Target] = field(default_factory=lambda: defaultdict(_Target))
+
+    def begin(self, target: str, at_seconds: float) -> None:
+        """A canary is sent: what the target's pages show from now on waits for its result."""
+        self._targets[target].flying.append(at_seconds)
+
+    def end(self, target: str, sent: Iterable[SentRequest]) -> None:
+        """It is over, and these are the completions it asked for."""
+        known = self._targets[target]
+        if known.flying:
+            known.flying.pop(0)
+        for request in sent:
+            known.requests.append(request)
+            forgotten_at = request.ended_at_seconds + FORGOTTEN_AFTER_SECONDS
+            for share in _shares(request, known.way_back_seconds):
+                is_late = share.at_seconds < known.counted_until_seconds
+                if not is_late or share.at_seconds > known.counted_since_seconds:
+                    known.owed.append(_Owed(share, forgotten_at, is_late))
+
+    def forget(self, target: str) -> None:
+        """The target is no longer watched."""
+        self._targets.pop(target, None)
+
+    def may_be_in(self, target: str, step: EngineStep, now_seconds: float) -> bool:
+        """Whether a canary that still runs may be counted in an increment, and is worth waiting for."""
+        known = self._targets.get(target)
+        if known is None or now_seconds - step.to_seconds > LONGEST_HOLD_SECONDS:
+            return False
+        return any(began < step.to_seconds for began in known.flying)
+
+    def find(self, target: str, steps: Sequence[EngineStep]) -> list[Own | None]:
+        """What is ours in these increments of one target, in order of time; None where nothing is."""
+        known = self._targets.get(target)
+        if known is None or not steps:
+            return [None] * len(steps)
+        for step in steps:
+            known.counted_until_seconds = max(known.counted_until_seconds, step.to_seconds)
+            if step.restarted or step.from_seconds == step.to_seconds:
+                known.counted_since_seconds = step.from_seconds
+        works = [_Work(step) for step in steps]
+        ends = [step.to_seconds for step in steps]
+        known.owed = [
+            owed for owed in known.owed if not _is_found(owed, works, ends) and ends[-1] < owed.forgotten_at_seconds
+        ]
+        known.ways_back += (way for work in works if (way := work.way_back_seconds()) is not None)
+        return [self._own(known, work, is_alone=ends.count(work.step.to_seconds) == 1) for work in works]
+
+    def _own(self, known: _Target, work: "_Work", *, is_alone: bool) -> Own | None:
+        at = work.step.to_seconds
+        flying = sum(began < at for began in known.flying) if is_alone else 0
+        there = [r for r in known.requests if r.sent_at_seconds < at < r.ended_at_seconds] if is_alone else []
+        silent = [r for r in there if r.first_token_at_seconds is None or r.first_token_at_seconds > at]
+        own = Own(work.counters, work.found(), float(flying + len(there)), float(flying + len(silent)))
+        return own if own.counters or own.histograms or own.in_flight else None
+
+
+@dataclass(slots=True)
+class _Work:
+    """One increment, and what of it is taken to be ours."""
+
+    step: EngineStep
+    counters: dict[SignalKey, float] = field(default_factory=dict)
+    _taken: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+    _totals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def count(self, share: _Counted) -> bool:
+        """Take as much as there is; True when nothing is left to be found."""
+        room = self.step.counters.get(share.place, 0.0) - self.counters.get(share.place, 0.0)
+        taken = min(room, share.amount)
+        if taken > 0:
+            self.counters[share.place] = self.counters.get(share.place, 0.0) + taken
+            share.amount -= taken
+        return share.amount <= 0
+
+    def observe(self, share: _Observed, *, widely: bool) -> bool:
+        """Take one observation within its interval, or `widely` the nearest one; False where there is none."""
+        buckets = self.step.histograms.get(share.signal)
+        if buckets is None:
+            return False
+        lows, highs = self._taken.get(share.signal) or ([0.0] * len(buckets.counts), [0.0] * len(buckets.counts))
+        first, last = bisect_left(buckets.edges, share.low), bisect_left(buckets.edges, share.high)
+        upwards: Iterable[int] = range(first, last + 1)
+        downwards: Iterable[int] = range(last, first - 1, -1)
+        if widely:
+            upwards = downwards = [*range(last, -1, -1), *range(last + 1, len(buckets.counts))]
+        low = next((i for i in upwards if buckets.counts[i] - lows[i] >= 1), None)
+        high = next((i for i in downwards if buckets.counts[i] - highs[i] >= 1), None)
+        if low is None or high is None:
+            return False
+        lows[low] += 1
+        highs[high] += 1
+        self._taken[share.signal] = (lows, highs)
+        totals = self._totals.get(share.signal, (0.0, 0.0))
+        self._totals[share.signal] = (totals[0] + share.low, totals[1] + share.high)
+        return True
+
+    def way_back_seconds(self) -> float | None:
+        """How much later than the engine the client saw first tokens, at most; None where users had some as well."""
+        buckets, (lows, _) = self.step.histograms.get("ttft_seconds"), self._taken.get("ttft_seconds", ((), ()))
+        if buckets is None or buckets.total is None or not lows or sum(lows) != buckets.count:
+            return None
+        return self._totals["ttft_seconds"][1] - buckets.total
+
+    def found(self) -> dict[str, OwnBuckets]:
+        return {
+            signal: OwnBuckets(
+                Buckets(edges, tuple(lows), self._totals[signal][0]),
+                Buckets(edges, tuple(highs), self._totals[signal][1]),
+            )
+            for signal, (lows, highs) in self._taken.items()
+            for edges in [self.step.histograms[signal].edges]
+        }
+
+
+def _is_found(owed: _Owed, works: Sequence[_Work], ends: Sequence[float]) -> bool:
+    """Look for it in the increment of its time, then in its neighbours; in later ones where that one was let go.
+
+    Only where no later page can show it the nearest bucket is taken instead of one within its interval.
+    """
+    share, at = owed.share, owed.share.at_seconds
+    after, before = at - PAGE_SLACK_SECONDS, at + PAGE_SLACK_SECONDS
+    last = bisect_right(ends, owed.forgotten_at_seconds)
+    near = [w for w in works[bisect_left(ends, after) : last] if owed.is_late or w.step.from_seconds <= before]
+    near.sort(key=lambda work: not work.step.from_seconds < at <= work.step.to_seconds)
+    if isinstance(share, _Counted):
+        return any(work.count(share) for work in near)
+    if any(work.observe(share, widely=False) for work in near):
+        return True
+    return any(work.observe(share, widely=True) for work in near if work.step.to_seconds >= before)
+
+
+def _shares(sent: SentRequest, way_back: float) -> Iterator[_Observed | _Counted]:
+    """Everything that the engine has counted of one request; what broke off before its end is not counted as ended.
+
+    Of what only the engine knows, the queue and the prefill, no more is known than that both are part of TTFT.
+    """
+    error = sent.timing_error_seconds
+    before_and_after = sent.head_seconds + way_back + error
+    if sent.first_token_at_seconds is None or sent.ttft_seconds is None:
+        return
+    first_at, end_at = sent.first_token_at_seconds, sent.ended_at_seconds
+    ttft = sent.ttft_seconds
+    yield _Observed("ttft_seconds", first_at, max(0.0, ttft - before_and_after), ttft + error)
+    yield from _counted("prompt_tokens_total", "", first_at, sent.prompt_tokens)
+    yield from _counted("generation_tokens_total", "", first_at, sent.output_tokens)
+    if sent.cached_tokens is not None:
+        yield from _counted("prefix_cache_queried_tokens_total", "", sent.sent_at_seconds, sent.prompt_tokens)
+        yield from _counted("prefix_cache_hit_tokens_total", "", sent.sent_at_seconds, sent.cached_tokens)
+    for low, high in _gaps(sent):
+        yield _Observed("itl_seconds", first_at, max(0.0, low - way_back - error), high + way_back + error)
+    if not sent.finish_reason or sent.e2e_seconds is None:
+        return
+    yield from _counted("requests_finished_total", sent.finish_reason, end_at, 1)
+    yield _Observed("e2e_seconds", end_at, max(0.0, sent.e2e_seconds - before_and_after), sent.e2e_seconds + error)
+    yield _Observed("queue_seconds", end_at, 0.0, ttft + error)
+    yield _Observed("prefill_seconds", end_at, 0.0, ttft + error)
+    yield from _pace(sent, end_at, way_back)
+
+
+def _gaps(sent: SentRequest) -> list[tuple[float, float]]:
+    """The engine observes one a step: as many as there are tokens after the first one, without speculation.
+
+    Where the client saw fewer, tokens came together, and how they shared the time before them is not known.
+    """
+    gaps = [(gap, gap) for gap in sent.itl_gaps_seconds]
+    steps = (sent.output_tokens or 0) - 1
+    return gaps if steps <= len(gaps) else [(0.0, max((*sent.itl_gaps_seconds, sent.e2e_seconds or 0.0)))] * steps
+
+
+def _pace(sent: SentRequest, end_at: float, way_back: float) -> Iterator[_Observed]:
+    if sent.output_tokens is not None and sent.output_tokens <= 1:
+        yield _Observed("tpot_seconds", end_at, 0.0, 0.0)
+    elif sent.tpot_seconds is None and sent.output_tokens is not None and sent.e2e_seconds is not None:
+        yield _Observed("tpot_seconds", end_at, 0.0, sent.e2e_seconds / (sent.output_tokens - 1))
+    elif sent.tpot_seconds is not None:
+        slack = (way_back + sent.timing_error_seconds) / max(1, (sent.output_tokens or 2) - 1)
+        yield _Observed("tpot_seconds", end_at, max(0.0, sent.tpot_seconds - slack), sent.tpot_seconds + slack)
+
+
+def _counted(signal: str, label: str, at_seconds: float, amount: int | None) -> Iterator[_Counted]:
+    if amount:
+        yield _Counted((signal, label), at_seconds, float(amount))

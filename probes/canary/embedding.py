@@ -1,0 +1,127 @@
+"""The embedding canary: the vector of one fixed text, which must be a vector, and the same one every time."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from probes.canary.exchange import exchange
+from probes.canary.failure import failure_of_body
+from probes.canary.item import CanaryItem, Cost, text_tokens
+from probes.canary.models import Body
+from probes.canary.task import ProbeTask
+from probes.canary.visit import QUIET_ERROR_REAL_SECONDS, Visit
+from probes.sample import ProbeResult
+from probes.stream import StreamFault
+from probes.units import Seconds
+
+EMBEDDINGS_PATH: Final = "/v1/embeddings"
+LEAST_COSINE: Final = 0.98  # of one text's vectors by one model; batching moves digits, a broken model moves the vector
+
+
+class EmbeddingCanary(CanaryItem):
+    """The vector of one fixed text: for embedding models, which answer no chat."""
+
+    is_dear: ClassVar[bool] = False
+
+    kind: Literal["embedding"] = "embedding"
+    interval_seconds: Seconds = Field(60, description="Planned time between two canaries on one target, seconds.")
+    prompt: str = Field("The quick brown fox jumps over the lazy dog.", min_length=1, description="What is embedded.")
+
+    def cost(self) -> Cost:
+        """The text alone; nothing is generated."""
+        return Cost(1, text_tokens(self.prompt), 0, 0)
+
+    def fill(self, task: ProbeTask) -> ProbeTask:
+        """The text."""
+        return replace(CanaryItem.fill(self, task), prompt=self.prompt)
+
+
+async def run(visit: Visit) -> ProbeResult:
+    """One vector. What is no list of finite numbers is `protocol`; zeros, or another length than before, are wrong."""
+    body = Body()
+    said = {"model": visit.model, "input": visit.task.prompt, "encoding_format": "float"}
+    done = await exchange(visit.request(EMBEDDINGS_PATH, said), visit.transport, visit.clock, body.read)
+    done.stamp("end")
+    document = _document(bytes(body.content)) if done.fault is None else None
+    vector = _vector(document)
+    fault = done.fault or _fault_of_body(body, document, vector)
+    first = visit.memory.vectors.setdefault((visit.base, visit.model, visit.task.prompt), vector) if vector else None
+    fault = fault or _fault_of_vector(vector, first)
+    if fault is not None and first is vector:
+        visit.memory.vectors.pop((visit.base, visit.model, visit.task.prompt), None)  # a broken one is no measure
+    usage = document.get("usage") if isinstance(document, dict) else None
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    took = done.between("sent", "end") if fault is None else None
+    return ProbeResult(
+        target=visit.task.target,
+        kind=visit.task.kind,
+        outcome="ok" if fault is None else fault.outcome,
+        planned_at_seconds=visit.task.planned_at_seconds,
+        at_seconds=visit.at_seconds,
+        model=visit.model,
+        e2e_seconds=took,
+        prompt_tokens=tokens if isinstance(tokens, int) else None,
+        output_tokens=0 if fault is None else None,
+        timing_error_seconds=QUIET_ERROR_REAL_SECONDS / visit.clock.real_seconds(1.0)
+        if "sent" in done.stamps
+        else None,
+        phases=done.phases(),
+        detail="" if fault is None else visit.redacted(fault.detail),
+        figures={
+            "dimension": float(len(vector)) if vector else None,
+            "norm": math.hypot(*vector) if vector else None,
+            "cosine": _cosine(vector, first),
+        },
+        rank=visit.task.rank,
+    )
+
+
+def _document(content: bytes) -> Any:
+    try:
+        return json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _vector(document: Any) -> tuple[float, ...] | None:
+    """The first vector of an answer, where it is a list of finite numbers."""
+    try:
+        numbers = document["data"][0]["embedding"]
+    except (LookupError, TypeError):
+        return None
+    if not isinstance(numbers, list) or not numbers:
+        return None
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers):
+        return None
+    return tuple(float(n) for n in numbers)
+
+
+def _fault_of_body(body: Body, document: Any, vector: tuple[float, ...] | None) -> StreamFault | None:
+    if vector is not None:
+        return None
+    if isinstance(document, dict) and "data" in document:
+        return StreamFault("protocol", "the embedding is no list of finite numbers")
+    return failure_of_body(body.content_type, bytes(body.content))
+
+
+def _fault_of_vector(vector: tuple[float, ...] | None, first: tuple[float, ...] | None) -> StreamFault | None:
+    if vector is None:
+        return None
+    if not any(vector):
+        return StreamFault("wrong_answer", "the embedding is all zeros")
+    if first is not None and len(first) != len(vector):
+        return StreamFault("wrong_answer", f"the embedding has {len(vector)} numbers, it had {len(first)} before")
+    cosine = _cosine(vector, first)
+    if cosine is not None and cosine < LEAST_COSINE:
+        return StreamFault("drift", f"the embedding of one text has a cosine of {cosine:.3f} with the one of before")
+    return None
+
+
+def _cosine(one: tuple[float, ...] | None, other: tuple[float, ...] | None) -> float | None:
+    if not one or not other or len(one) != len(other):
+        return None
+    norms = math.hypot(*one) * math.hypot(*other)
+    return sum(a * b for a, b in zip(one, other, strict=True)) / norms if norms else None

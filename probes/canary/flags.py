@@ -1,0 +1,35 @@
+"""What a canary may notice beside its outcome: the closed set of flags, each in words."""
+
+from typing import Final
+
+FLAGS: Final = {
+    "address_failed": "the name has several addresses, and one of them does not connect",
+    "answers_differ": "cold and warm answers differ; alone it is no fault, batching moves numbers",
+    "buffered_stream": "the whole answer came at once: something in between buffers, so there is no TPOT and no ITL",
+    "cached_tokens_unknown": "the server does not tell what its cache held (vLLM: --enable-prompt-tokens-details)",
+    "client_lag": "this machine was busy: the times may be too long by the timing error",
+    "coalesced": "some tokens arrived together in one piece; they count as one arrival, and TPOT is still right",
+    "compressed": "the answer came compressed, which delays tokens",
+    "content_type_mismatch": "the answer does not call itself an event stream",
+    "cut_short": "the answer should have stopped by itself long before its last token",
+    "data_after_done": "the server went on after [DONE]; what came then is ignored",
+    "dialect_learnt": "the server refused an option at first; it was asked again without it",
+    "done_missing": "the stream ended without [DONE]",
+    "drift_once": "the model's certainty left its baseline, once so far",
+    "extra_choices": "several answers came, though one was asked for; the first counts",
+    "finish_reason_unknown": "the stream ended for a reason that is not in the protocol",
+    "inconclusive": "the answer shows nothing: it only reasons",
+    "lingering": "the server kept the stream open after its end",
+    "malformed_chunk": "an event had no proper choices",
+    "model_mismatch": "the answer names another model",
+    "multi_token_events": "some events hold several tokens, as with speculative decoding",
+    "not_reused": "nothing of the prompt came from the cache the second time",
+    "pair_begun": "the cold half of a pair; its warm one follows after the gap",
+    "restarted": "the server's process began anew while the canary ran",
+    "token_weights_unknown": "the server does not say how many tokens an event holds, so there is no TPOT and no ITL",
+    "tool_calls": "the model called a tool, though none was offered",
+    "truncated_tail": "the last event lacks its end",
+    "usage_inconsistent": "the server's token counts contradict its events, so they are not used",
+    "usage_missing": "the server does not count tokens, so there is no TPOT and no ITL",
+    "wrong_answer_once": "the known answer was not given, once so far",
+}
