@@ -20,6 +20,7 @@ from agent.commands import (
     report,
     rules,
     run,
+    slos,
     suggest,
 )
 from agent.errors import AgentError, ConfigError
@@ -64,6 +65,7 @@ COMMANDS = (
         suggest.add_arguments,
         suggest.run,
     ),
+    Command("slos", "read SLOs of OpenSLO, Sloth and Pyrra; write ours as OpenSLO", slos.add_arguments, slos.run),
     Command("rules", "print Prometheus rules for the same SLOs", rules.add_arguments, rules.run),
     Command("dashboards", "write Grafana dashboards", dashboards.add_arguments, dashboards.run),
     Command("simulate", "the simulator: as a server, or one run in virtual time", simulate.add_arguments, simulate.run),
