@@ -413,6 +413,7 @@ class Signals:
     prefix_cache_hit_ratio: float | None = None
     external_cache_hit_ratio: float | None = None
     cache_hit_ratio_by_tier: Mapping[str, float] = field(default_factory=dict)
+    itl_mean_seconds_by_engine: Mapping[str, float] = field(default_factory=dict)
     kv_usage_ratio: Level | None = None
     requests_running: Level | None = None
     requests_waiting: Level | None = None

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from agent.alerts.cache_tier import caches_down
 from agent.model import Slo, TargetStatus
+from agent.signals.ranks import slow_rank
 from agent.signals.routing import router_work
 from agent.signals.sums import add_up
 from agent.sli.count import TargetFacts, concerns
-from agent.windows import Windows
+from agent.windows import Increment, Windows
 from probes.systems import ENGINES, ROUTERS
 
 CAUSES = ("", *ENGINES, *ROUTERS)  # sources of targets whose state can be why; "" was never read
@@ -30,17 +31,27 @@ def likely_cause(
 ) -> Cause:
     """What most probably makes this SLO burn. Nothing clear is said to be unknown."""
     ours = [s for s in statuses if s.source in CAUSES and concerns(slo, targets.get(s.name), s.model)]
-    caches = caches_down([s.name for s in ours], statuses, targets, windows)
+    names = [s.name for s in ours]
+    return (
+        _told_by_health(ours, caches_down(names, statuses, targets, windows))
+        or _told_by_its_source(slo, ours, windows, now_seconds)
+        or _told_by_the_engines(list(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, names)))
+    )
+
+
+def _told_by_health(ours: Sequence[TargetStatus], caches: Sequence[TargetStatus]) -> Cause | None:
+    """Somebody does not work; a cache server that is down is told beside an engine."""
     cache_words = f"the cache server {caches[0].name} is down: {caches[0].detail}" if caches else ""
     for health, code in (("stuck", "engine_stuck"), ("down", "engine_unreachable")):
         if hit := [s for s in ours if s.health == health]:
             also = f"; {cache_words}" if cache_words else ""
             return Cause(code, f"{hit[0].name} is {health}: {hit[0].detail}{also}")
-    if cache_words:
-        return Cause("cache_tier_down", f"{cache_words}; what it held is computed anew")
-    if cause := _told_by_its_source(slo, ours, windows, now_seconds):
-        return cause
-    sums = add_up(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, [s.name for s in ours]))
+    return Cause("cache_tier_down", f"{cache_words}; what it held is computed anew") if cache_words else None
+
+
+def _told_by_the_engines(increments: Sequence[Increment]) -> Cause:
+    """What their own signals of the last minutes say."""
+    sums = add_up(increments)
     usage, waiting = sums.level("kv_usage_ratio", as_mean=True), sums.level("requests_waiting")
     preemptions = sums.counter("preemptions_total")
     minutes = LOOK_BACK_SECONDS / 60
@@ -55,6 +66,12 @@ def likely_cause(
             "kv_exhaustion",
             f"the KV cache is full: {usage.mean:.0%} in use over {minutes:.0f} min, {times} preemptions, "
             f"{waiting.last:.0f} requests waiting",
+        )
+    if slow := slow_rank(increments):
+        return Cause(
+            "slow_engine",
+            f"engine {slow.engine} of {slow.target} is slow: {slow.itl_mean_seconds * 1000:.0f} ms between two tokens, "
+            f"{slow.others_seconds * 1000:.0f} ms on the others, over {minutes:.0f} min",
         )
     running = sums.level("requests_running")
     at_work = 0.0 if running is None else running.mean

@@ -151,6 +151,10 @@ KV_HIT = Metric(
     "Share of prompt tokens found in a cache, all targets, last 5 minutes: prefix (in the GPU), external"
     " (a KV connector), or a tier of the cache server.",
 )  # fmt: skip
+ENGINE_ITL = Metric(
+    "slo_agent_engine_itl_mean_seconds", "gauge", ("target", "engine"), "s", "engines of targets with several",
+    "Mean gap between two tokens of each engine (data-parallel rank) behind one address, last 5 minutes.",
+)  # fmt: skip
 KV_USAGE = Metric("slo_agent_kv_usage_ratio", "gauge", ("target",), "1", "T", "KV cache in use, newest reading.")
 RUNNING = Metric("slo_agent_requests_running", "gauge", ("target",), "1", "T", "Requests in the batch, newest reading.")
 WAITING = Metric("slo_agent_requests_waiting", "gauge", ("target",), "1", "T", "Requests queued, newest reading.")
@@ -257,7 +261,7 @@ VIEW_METRICS = (
     TTFT, ITL, TPOT, E2E, PERCENTILE, MEAN,
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
     GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE,
-    KV_HIT, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
+    KV_HIT, ENGINE_ITL, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
     REPLICAS, CONFIDENCE, TARGET_UP, TARGET_HEALTH, READING_AGE, TICK_AGE, SERIES_DROPPED,
 )  # fmt: skip
 """Metrics read from the `View` at every scrape."""

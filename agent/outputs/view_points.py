@@ -118,6 +118,8 @@ def _window_points(view: View) -> Iterator[Point]:
                 yield from _level(table.RUNNING, target, one.requests_running)
                 yield from _level(table.WAITING, target, one.requests_waiting)
             if window == "5m":
+                for engine, mean in one.itl_mean_seconds_by_engine.items():
+                    yield Point(table.ENGINE_ITL, (target, engine), mean)
                 yield from _known(table.GPU, (target,), one.gpu_utilization_ratio)
                 yield from _known(table.POWER, (target,), one.power_watts)
                 yield from _known(table.PER_JOULE, (target,), one.tokens_per_joule)

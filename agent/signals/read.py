@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.model import Figure, Latency, Signals
+from agent.signals.ranks import itl_mean_by_engine
 from agent.signals.routing import object_store, router_work
 from agent.signals.sums import Sums, add_up
 from agent.signals.transfer import kv_transfer
@@ -88,6 +89,7 @@ def read_signals(
         prefix_cache_hit_ratio=_hit_ratio(sums, "prefix_cache"),
         external_cache_hit_ratio=_hit_ratio(sums, "external_cache"),
         cache_hit_ratio_by_tier=_tier_ratios(sums),
+        itl_mean_seconds_by_engine=_itl_by_engine(windows, start_seconds, end_seconds, names),
         kv_usage_ratio=sums.level("kv_usage_ratio", as_mean=True),
         requests_running=sums.level("requests_running"),
         requests_waiting=sums.level("requests_waiting"),
@@ -186,6 +188,13 @@ def _tier_ratios(sums: Sums) -> Mapping[str, float]:
     asked = sums.counter("cache_lookup_tokens_total")
     ratios = {tier: _ratio(sums.counter(signal), asked) for tier, signal in TIERS.items()}
     return {tier: ratio for tier, ratio in ratios.items() if ratio is not None}
+
+
+def _itl_by_engine(windows: Windows, start: float, end: float, names: Sequence[str]) -> Mapping[str, float]:
+    """Of one target that shows several engines; empty for any other, and for targets together."""
+    if len(names) != 1:
+        return {}
+    return {key.engine: mean for key, mean in itl_mean_by_engine(windows.between(start, end, names)).items()}
 
 
 def _power_watts(sums: Sums) -> float | None:

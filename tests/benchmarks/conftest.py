@@ -7,6 +7,7 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "agent"))  # for the fakes
+sys.path.insert(0, str(HERE.parent / "live"))  # for the real parts
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

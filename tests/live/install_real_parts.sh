@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the real systems that the tests marked `real` talk to, and say aloud which of them are not to be had here.
 # Usage: install_real_parts.sh       with CI=true a part that is missing at the end is an error
-# Debian's packages need root or a sudo without password; vLLM goes into $SLO_AGENT_VLLM_DIR (default .cache/vllm).
+# Debian's packages need root or a sudo without password; vLLM and LMCache go into $SLO_AGENT_VLLM_DIR (default .cache/vllm).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -50,9 +50,14 @@ if ! bash "$here/real_vllm.sh" installed "$vllm_dir"; then
     echo "real parts: installing vLLM into $vllm_dir (about 2 minutes, 2 GB)"
     install_vllm < /dev/null || true
 fi
+if bash "$here/real_vllm.sh" installed "$vllm_dir" && ! bash "$here/real_lmcache.sh" installed "$vllm_dir"; then
+    echo "real parts: installing LMCache beside it"
+    bash "$here/real_lmcache.sh" install "$vllm_dir" < /dev/null || true
+fi
 
 mapfile -t lacking < <(missing_commands | sort)
 bash "$here/real_vllm.sh" installed "$vllm_dir" || lacking+=(vllm)
+bash "$here/real_lmcache.sh" installed "$vllm_dir" || lacking+=(lmcache)
 if ((${#lacking[@]})); then
     {
         echo "################################################################################"

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 VLLM_SCRIPT = ROOT / "tests" / "live" / "real_vllm.sh"
+LMCACHE_SCRIPT = ROOT / "tests" / "live" / "real_lmcache.sh"
 
 
 def program(*names: str) -> str:
@@ -25,6 +26,14 @@ def vllm_folder() -> Path:
     folder = Path(os.environ.get("SLO_AGENT_VLLM_DIR") or ROOT / ".cache" / "vllm")
     if subprocess.run(["bash", VLLM_SCRIPT, "installed", folder], check=False).returncode != 0:
         missing(f"a real vLLM in {folder}")
+    return folder
+
+
+def lmcache_folder() -> Path:
+    """The folder of `vllm_folder`, where LMCache is installed beside it."""
+    folder = vllm_folder()
+    if subprocess.run(["bash", LMCACHE_SCRIPT, "installed", folder], check=False).returncode != 0:
+        missing(f"a real LMCache in {folder}")
     return folder
 
 

@@ -3,12 +3,13 @@
 # Usage: real_vllm.sh install DIR        make DIR/venv and DIR/model (nothing to do where they are there)
 #        real_vllm.sh installed DIR      exit 0 if `install` has come to its end
 #        real_vllm.sh serve DIR PORT [vLLM options]   run the server in the foreground on 127.0.0.1; the model is "tiny"
+#        real_vllm.sh ranks DIR PORT [vLLM options]   the same with two data-parallel ranks behind two API servers
 #        real_vllm.sh bench DIR PORT [vllm bench serve options]   the independent client, for comparing numbers
 # torch 2.13.0 (CPU) comes from pip; where pip finds only CUDA builds, name the CPU index yourself (PIP_EXTRA_INDEX_URL).
 set -euo pipefail
 version=0.32.0
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-usage() { sed -n '3,6s/^# *//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 (($# >= 2)) || usage
 what=$1 dir=$2
 shift 2
@@ -55,17 +56,23 @@ install() {
     echo "$version" > "$dir/installed"
 }
 
+how_to_serve=(--load-format dummy --served-model-name tiny --host 127.0.0.1 --max-model-len 8192 --dtype bfloat16
+    --enforce-eager --max-num-seqs 16)
 case $what in
 install) install ;;
 installed) is_installed ;;
-serve)
+serve | ranks)
     (($# >= 1)) || usage
     port=$1
     shift
     export VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind OMP_NUM_THREADS=1
-    exec "$dir/venv/bin/python" -m vllm.entrypoints.openai.api_server --model "$dir/model" --load-format dummy \
-        --served-model-name tiny --host 127.0.0.1 --port "$port" --max-model-len 8192 --dtype bfloat16 \
-        --enforce-eager --max-num-seqs 16 "$@"
+    if [[ $what == ranks ]]; then
+        exec "$dir/venv/bin/python" -m vllm.entrypoints.cli.main serve "$dir/model" --port "$port" \
+            --data-parallel-size 2 --api-server-count 2 "${how_to_serve[@]}" "$@"
+    fi
+    # LMCache's connector needs a Python that has LMCache (real_lmcache.sh).
+    exec "${VLLM_PYTHON:-$dir/venv/bin/python}" -m vllm.entrypoints.openai.api_server --model "$dir/model" \
+        --port "$port" "${how_to_serve[@]}" "$@"
     ;;
 bench)
     (($# >= 1)) || usage

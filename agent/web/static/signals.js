@@ -127,6 +127,7 @@ function rows(s, isPast) {
   const bounded = (known, show) => [figure(known, show).text, figure(known, show).note];
   const where = (known, row) => (isKnown(known) ? [row] : []);
   const tiers = Object.entries(s.cache_hit_ratio_by_tier).map(([tier, ratio]) => `${tier} ${percent(ratio)}`);
+  const ranks = Object.entries(s.itl_mean_seconds_by_engine ?? {}).map(([engine, mean]) => `engine ${engine} ${seconds(mean)}`);
   const failed = isKnown(s.canaries) ? `${number(s.canaries_failed)} of ${number(s.canaries)} failed` : UNKNOWN;
   return [
     [term("served", "Served"), perSecond(s.request_rate_per_second), isKnown(s.requests_finished) ? `${number(s.requests_finished)} finished` : ""],
@@ -144,6 +145,7 @@ function rows(s, isPast) {
     [term("KV cache", "KV cache used"), ...level(s.kv_usage_ratio, percent)],
     [term("prefix hits", "Prefix hits"), percent(s.prefix_cache_hit_ratio), ""],
     ...where(s.external_cache_hit_ratio ?? tiers[0], [term("prefix hits", "External hits"), percent(s.external_cache_hit_ratio), tiers.join(", ")]),
+    ...where(ranks[0], [term("ITL", "ITL by engine"), "", ranks.join(", ")]),
     [term("preemptions", "Preemptions"), number(s.preemptions), ""],
     [term("canary", "Canaries"), failed, isKnown(s.probe_share_ratio) ? `${percent(s.probe_share_ratio)} of the load` : ""],
     ...where(s.gpu_utilization_ratio, ["GPU busy", percent(s.gpu_utilization_ratio), ""]),

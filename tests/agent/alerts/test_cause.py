@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from fake_engine import FakeEngine
+from fake_engine import FakeEngine, page_of
 
 from agent.alerts.cause import likely_cause
 from agent.model import Slo, TargetStatus
@@ -27,6 +27,20 @@ def test_a_full_cache_tells_its_preemptions_or_that_nobody_knows_them(*, is_told
     cause = likely_cause(SLO, [STATUS], {"vllm-0": TargetFacts("m", "aggregated", None)}, windows, T0 + 30)
     assert cause.code == "kv_exhaustion"
     assert words in cause.words
+
+
+@pytest.mark.parametrize(("gap", "code"), [(0.03, "unknown"), (0.2, "slow_engine")])
+def test_one_slow_rank_of_a_target_is_named_with_its_gap(gap: float, code: str) -> None:
+    """Two ranks do 20 ms a token; the third needs 30 ms, which is load, or 200 ms, which is not."""
+    windows, ranks = Windows(), [FakeEngine(engine=str(rank), running=1) for rank in range(3)]
+    for step in range(3):
+        windows.take(page_of(ranks, T0 + 10 * step))
+        for rank, each in zip(ranks, (0.02, 0.02, gap), strict=True):
+            rank.observe("itl_seconds", each, times=100)
+    cause = likely_cause(SLO, [STATUS], {"vllm-0": TargetFacts("m", "aggregated", None)}, windows, T0 + 30)
+    assert cause.code == code
+    told = "engine 2 of vllm-0 is slow: 200 ms between two tokens, 20 ms on the others, over 5 min"
+    assert (cause.words == told) == (code == "slow_engine")
 
 
 CACHE_DOWN = TargetStatus(

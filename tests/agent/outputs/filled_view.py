@@ -94,6 +94,7 @@ SIGNALS = Signals(
     prefix_cache_hit_ratio=0.6,
     external_cache_hit_ratio=0.0,
     cache_hit_ratio_by_tier={"disk": 0.2},
+    itl_mean_seconds_by_engine={"0": 0.02, "1": 0.05},
     kv_usage_ratio=Level(0.5, 0.9, 0.4),
     requests_running=Level(8.0, 16.0, 7.0),
     requests_waiting=Level(1.0, 3.0, 0.0),

@@ -274,3 +274,21 @@ def test_a_window_is_open_at_its_start_and_closed_at_its_end() -> None:
         engine.finish(1)
     parts = [seen(windows, start, start + 20).requests_finished for start in (0, 20)]
     assert parts == [2, 2]
+
+
+def test_ranks_behind_one_address_are_told_beside_each_other() -> None:
+    """100 gaps of 20 ms and 100 of 50 ms; a rank with 10 gaps has no mean, and neither has an engine on its own."""
+    windows = Windows()
+    ranks = [FakeEngine(engine=str(rank)) for rank in range(3)]
+    alone = FakeEngine(target="vllm-1")
+    for step in range(2):
+        windows.take(page_of(ranks, 10.0 * step))
+        windows.take(alone.reading(10.0 * step))
+        for rank, gap, times in ((ranks[0], 0.02, 100), (ranks[1], 0.05, 100), (ranks[2], 0.9, 10), (alone, 0.9, 100)):
+            rank.observe("itl_seconds", gap, times)
+    means = {
+        names: read_signals(windows, 0, 10, names, Question()).itl_mean_seconds_by_engine
+        for names in (("vllm-0",), ("vllm-1",), ("vllm-0", "vllm-1"))
+    }
+    assert means[("vllm-0",)] == pytest.approx({"0": 0.02, "1": 0.05})
+    assert means[("vllm-1",)] == means[("vllm-0", "vllm-1")] == {}
