@@ -7,6 +7,7 @@ from probes.books import BOOKS, System
 from probes.exposition import PageParser, PageValues
 from probes.place import Place, Placer
 from probes.sample import PageWarning, Reading
+from probes.systems import detect_system
 
 __all__ = ["BOOKS", "System", "SystemPage"]
 
@@ -27,14 +28,12 @@ class SystemPage:
         found = self._plan_of(page.values).fill(page.values)
         warnings = _warnings(page, found.odd_histograms)
         if not self._is_ours(found):
-            wanted = self._book.needed or ("any signal",)
             return Reading(
                 target,
                 self._book.system,
                 at_seconds,
                 outcome="not_" + self._book.system,
-                detail=f"the page has {page.series} series, but none that gives {wanted[0]}; "
-                f"is this a {self._book.system} server, and are its metrics on?",
+                detail=self._why_not(text, page.series),
                 warnings=warnings,
                 body_bytes=len(text),
             )
@@ -47,6 +46,17 @@ class SystemPage:
             process_start_seconds=found.process_start_seconds,
             warnings=warnings,
             body_bytes=len(text),
+        )
+
+    def _why_not(self, text: str, series: int) -> str:
+        """Why a page has nothing for us, in words; another system's page is called by its name."""
+        system, its = self._book.system, detect_system(text)
+        if its not in (None, system):
+            return f"this is a page of {its}, and not of {system}; write kind: {its}, or another address"
+        wanted = self._book.needed or ("any signal",)
+        return (
+            f"the page has {series} series, but none that gives {wanted[0]}; "
+            f"is this a {system} server, and are its metrics on?"
         )
 
     def _is_ours(self, found: Assembled) -> bool:

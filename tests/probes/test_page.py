@@ -237,6 +237,13 @@ def test_a_page_of_something_else_says_so_and_gives_nothing() -> None:
     assert (reading.samples, reading.histograms, reading.process_start_seconds) == ((), (), None)
 
 
+def test_a_page_of_a_system_that_we_know_is_called_by_its_name() -> None:
+    """The kind of a target is easily forgotten: the answer is what to write."""
+    reading = SystemPage("vllm").read("lmcache_mp_l1_usage_ratio 0.5\n", "t", 1.0)
+    assert reading.outcome == "not_vllm"
+    assert "a page of lmcache, and not of vllm; write kind: lmcache" in reading.detail
+
+
 @pytest.mark.parametrize("text", ["", "\n", "garbage\n", '{"error": "no"}\n'])
 def test_nonsense_is_not_vllm(text: str) -> None:
     assert SystemPage("vllm").read(text, "t", 1.0).outcome == "not_vllm"
