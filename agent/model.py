@@ -214,6 +214,15 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """Something that the figures prove together: a closed code, the sentence, and what it stands on."""
+
+    code: str
+    words: str
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """Advice with its reasons; the JSON shape is fixed in docs/recommendations.md."""
 
@@ -334,6 +343,29 @@ class KvTransfer:
 
 
 @dataclass(frozen=True, slots=True)
+class PdService:
+    """Prefill and decode instances as one service, within one window.
+
+    A user's TTFT is the prefill instance's E2E, the way between, and the decode instance's TTFT; no engine sees the way
+    between. `transfer_share_ratio` and `post_share_ratio` are the parts of mean TTFT that the KV transfer, and its
+    posting, take. `posting_ratio` is the part of the window in which a decode instance posted, all of them added up.
+    """
+
+    prefill_targets: tuple[str, ...]
+    decode_targets: tuple[str, ...]
+    prefill_e2e_seconds: Latency | None
+    decode_ttft_seconds: Latency | None
+    transfer_share_ratio: float | None
+    post_share_ratio: float | None
+    posting_ratio: float | None
+    prefill_running: Level | None
+    prefill_waiting: Level | None
+    decode_running: Level | None
+    decode_waiting: Level | None
+    decode_kv_usage_ratio: Level | None
+
+
+@dataclass(frozen=True, slots=True)
 class RouterWork:
     """What routers did within one window, by their own counters; what a router has no counter for is None.
 
@@ -420,6 +452,7 @@ class Signals:
     preemptions: float | None = None
     engine_steps: float | None = None
     kv_transfer: KvTransfer | None = None
+    pd: PdService | None = None
     router: RouterWork | None = None
     object_store: ObjectStore | None = None
     failed_ratio: float | None = None

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.model import Signals
+from agent.model import Explanation, Signals
+from agent.signals.post_time import post_time_explanation
 from agent.signals.read import Question, read_signals
+from agent.signals.roles import roles_of
 from agent.span_log import SpanLog
 from agent.stretch import Recorded, Stretch, names_in, read_stretch
 from agent.windows import Windows
@@ -21,6 +23,7 @@ class Report:
     to_seconds: float
     targets: dict[str, Signals]
     total: Signals
+    explanations: tuple[Explanation, ...] = ()
 
 
 def report(
@@ -37,12 +40,16 @@ def report(
     spans = _spans(recorded, question, start, end)
     names = names_in(windows, recorded, stretch.target, start, end)
     price = dollars_per_second
+    parts = roles_of(windows, windows.targets)
+    question = replace(question, roles={**{name: part.role for name, part in parts.items()}, **question.roles})
 
     def signals(of: Sequence[str]) -> Signals:
         found = read_signals(windows, start, end, of, _priced(question, windows, of, price))
         return spans.add_to(found, -math.inf, math.inf, of)
 
-    return Report(start, end, {name: signals([name]) for name in names}, signals(names))
+    found = [post_time_explanation(windows.between(start, end, [name])) for name in names]
+    explanations = tuple(explanation for explanation in found if explanation is not None)
+    return Report(start, end, {name: signals([name]) for name in names}, signals(names), explanations)
 
 
 def _priced(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agent.alerts.cache_tier import caches_down
 from agent.model import Slo, TargetStatus
+from agent.signals.post_time import post_time_explanation
 from agent.signals.ranks import slow_rank
 from agent.signals.routing import router_work
 from agent.signals.sums import add_up
@@ -13,6 +14,7 @@ from agent.windows import Increment, Windows
 from probes.systems import ENGINES, ROUTERS
 
 CAUSES = ("", *ENGINES, *ROUTERS)  # sources of targets whose state can be why; "" was never read
+PACES = ("itl", "tpot", "stall")  # SLIs that suffer when a decode loop stands still
 LOOK_BACK_SECONDS = 300.0
 KV_FULL_RATIO = 0.95
 QUEUE_SHARE = 0.1  # of the running requests: a queue shorter than that is gone within a tenth of a request's time
@@ -34,7 +36,7 @@ def likely_cause(
     names = [s.name for s in ours]
     return (
         _told_by_health(ours, caches_down(names, statuses, targets, windows))
-        or _told_by_its_source(slo, ours, windows, now_seconds)
+        or _proven_cause(slo, ours, windows, now_seconds)
         or _told_by_the_engines(list(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, names)))
     )
 
@@ -84,10 +86,15 @@ def _told_by_the_engines(increments: Sequence[Increment]) -> Cause:
     return Cause("unknown", "no engine signal stands out; look at the requests themselves (prompt and output lengths)")
 
 
-def _told_by_its_source(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Cause | None:
-    """What those that tell this SLO's events say themselves; None where that explains nothing."""
+def _proven_cause(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Cause | None:
+    """What the figures of this very kind of SLO prove; None where they prove nothing."""
     if slo.source == "router":
         return _routed_cause(slo, ours, windows, now_seconds)
+    if slo.sli in PACES:
+        names = [status.name for status in ours]
+        explanation = post_time_explanation(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, names))
+        if explanation is not None:
+            return Cause(explanation.code, explanation.words)
     if slo.source == "span":
         counts = windows.events[slo.name].since(now_seconds - LOOK_BACK_SECONDS)
         if counts.undecided > counts.bad:

@@ -9,7 +9,7 @@ from agent.commands.common import add_config, add_examples, add_json, finite, mo
 from agent.config import Goodput
 from agent.config_file import load_config
 from agent.errors import UsageError
-from agent.model import Figure, KvTransfer, Latency, Level, ObjectStore, RouterWork, Signals
+from agent.model import Figure, KvTransfer, Latency, Level, ObjectStore, PdService, RouterWork, Signals
 from agent.outputs.jsonable import signals_json
 from agent.planning import all_targets, make_plan
 from agent.report import Report, report
@@ -17,7 +17,7 @@ from agent.signals.read import LATENCIES, Question
 from agent.stats.goodput import GoodputTarget
 from agent.stretch import Stretch
 
-PARTS = (KvTransfer, RouterWork, ObjectStore)  # signals that have signals of their own
+PARTS = (KvTransfer, PdService, RouterWork, ObjectStore)  # signals that have signals of their own
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
         total = {"total": answer.total} if len(answer.targets) != 1 else {}
         for name, signals in {**answer.targets, **total}.items():
             _print(name, signals)
+        for explanation in answer.explanations:
+            print(fill(explanation.words, 110) + "\n")
         if not options.goodput and not options.config:
             print("goodput is unknown: give thresholds with --goodput ttft:2.5,tpot:0.05, or a config with -c FILE.")
     return 0
@@ -112,7 +114,18 @@ def _threshold(text: str) -> tuple[str, float]:
 def _json(answer: Report) -> dict[str, object]:
     targets = {name: {"signals": signals_json(signals)} for name, signals in answer.targets.items()}
     total = {"signals": signals_json(answer.total)}
-    return {"from": answer.from_seconds, "to": answer.to_seconds, "targets": targets, "total": total}
+    explanations = [
+        {
+            "code": explanation.code,
+            "words": explanation.words,
+            "evidence": [
+                {"signal": e.signal, "window_seconds": e.window_seconds, "value": e.value} for e in explanation.evidence
+            ],
+        }
+        for explanation in answer.explanations
+    ]
+    span = {"from": answer.from_seconds, "to": answer.to_seconds}
+    return {**span, "targets": targets, "total": total, "explanations": explanations}
 
 
 def _when(at_seconds: float) -> str:
@@ -128,7 +141,9 @@ def _print(name: str, signals: Signals) -> None:
     print()
 
 
-def _print_fields(part: Signals | KvTransfer | RouterWork | ObjectStore, before: str, missing: list[str]) -> None:
+def _print_fields(
+    part: Signals | KvTransfer | PdService | RouterWork | ObjectStore, before: str, missing: list[str]
+) -> None:
     """One line a field; the names of those that are unknown go into `missing`."""
     for field in part.__dataclass_fields__:
         value, name = getattr(part, field), before + field
@@ -150,7 +165,7 @@ def _print_fields(part: Signals | KvTransfer | RouterWork | ObjectStore, before:
                 text = _figure(inner) if isinstance(inner, Figure) or inner is None else short(inner)
                 print(f"  {f'{name}[{key}]':<32} {text}")
         elif name != "seconds":
-            print(f"  {name:<32} {short(value)}")
+            print(f"  {name:<32} {', '.join(value) if isinstance(value, tuple) else short(value)}")
 
 
 def _milliseconds(figure: Figure | None) -> str:

@@ -17,6 +17,7 @@ from agent.model import (
     Latency,
     Level,
     ObjectStore,
+    PdService,
     Recommendation,
     RouterWork,
     Signals,
@@ -178,7 +179,7 @@ def _plain(value: object) -> object:
             plain: object = value if math.isfinite(value) else None
         case Counts():
             plain = {"good": value.good, "bad": value.bad, "undecided": value.undecided, "total": value.total}
-        case Figure() | Latency() | Level() | KvTransfer() | RouterWork() | ObjectStore() | Silence():
+        case Figure() | Latency() | Level() | KvTransfer() | PdService() | RouterWork() | ObjectStore() | Silence():
             plain = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         case Mapping():
             plain = {str(key): _plain(inner) for key, inner in value.items()}

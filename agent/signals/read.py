@@ -1,9 +1,10 @@
 """Signals of a window: every figure people and advice look at, computed from what the windows keep, when asked for."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agent.model import Figure, Latency, Signals
+from agent.signals.pd import as_one_service, read_pools
 from agent.signals.ranks import itl_mean_by_engine
 from agent.signals.routing import object_store, router_work
 from agent.signals.sums import Sums, add_up
@@ -26,18 +27,43 @@ class Question:
     """What is asked for beyond the signals that need no input.
 
     `thresholds` are (signal, seconds) pairs for `over_threshold_ratio`. `dollars_per_second` is what the targets
-    cost together; None where no price is known.
+    cost together; None where no price is known. `roles` are those of the targets that prefill or decode.
     """
 
     goodput: GoodputTarget | None = None
     thresholds: Sequence[tuple[str, float]] = ()
     dollars_per_second: float | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_signals(
     windows: Windows, start_seconds: float, end_seconds: float, targets: Iterable[str], question: Question
 ) -> Signals:
     """Signals of these targets together over (start_seconds, end_seconds]. What no reading says is None.
+
+    Prefill and decode instances among them are one service: a request that both saw counts once.
+    """
+    names = list(targets)
+    found = _added_up(windows, start_seconds, end_seconds, names, question)
+    prefill, decode = ([name for name in names if question.roles.get(name) == role] for role in ("prefill", "decode"))
+    if not prefill or not decode:
+        return _without_artefacts(found, bool(prefill), bool(decode))
+    served = _added_up(windows, start_seconds, end_seconds, [n for n in names if n not in prefill], question)
+    pools = read_pools(windows.between(start_seconds, end_seconds, names), prefill, decode)
+    return as_one_service(found, served, pools, question.thresholds)
+
+
+def _without_artefacts(signals: Signals, prefills: bool, decodes: bool) -> Signals:  # noqa: FBT001  two plain facts
+    """What an instance of one half alone shows by construction: 0 s a token, and a cache that has every prompt."""
+    if prefills:
+        return replace(signals, tpot_seconds=None)
+    return replace(signals, external_cache_hit_ratio=None) if decodes else signals
+
+
+def _added_up(
+    windows: Windows, start_seconds: float, end_seconds: float, targets: Iterable[str], question: Question
+) -> Signals:
+    """What each target saw, added up.
 
     Requests, tokens and latencies are the users': what was found of our canaries is not among them.
     """

@@ -20,7 +20,7 @@ def report(capsys: pytest.CaptureFixture[str], concurrency: int, *more: str) -> 
     code = main(["report", str(RECORDING), "--from", str(start), "--to", str(end), "--json", *more])
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert set(document) == {"from", "to", "targets", "total"}
+    assert set(document) == {"from", "to", "targets", "total", "explanations"}
     signals: dict[str, Any] = document["targets"]["vllm-0"]["signals"]
     return signals
 

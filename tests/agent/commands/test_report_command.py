@@ -20,7 +20,7 @@ def test_json_over_exactly_one_stretch(path: Path, capsys: pytest.CaptureFixture
     code = main(["report", str(path), "--from", str(START + 10), "--to", str(START + 40), "--json"])
     document = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert list(document) == ["from", "to", "targets", "total"]
+    assert list(document) == ["from", "to", "targets", "total", "explanations"]
     assert (document["from"], document["to"]) == (START + 10, START + 40)
     signals = document["targets"]["a"]["signals"]
     assert signals == document["total"]["signals"]
