@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
 from agent.advice.capacity import (
     EngineCapacity,
@@ -18,15 +17,12 @@ from agent.advice.capacity import (
 from agent.advice.capacity_book import CapacityBook, Kind, Learned
 from agent.advice.domain import Domain, domain_of
 from agent.advice.proven import Proven, proven_load
-from agent.advice.rehearsal import EngineLimits, Load
+from agent.advice.rehearsal import Load
+from agent.advice.scene import DEFAULT_SEQUENCES, engine_of
 from agent.advice.step_model import LEAST_SAMPLES, StepModel
-from agent.advice.token_budget import infer_token_budget
 from agent.advice.traffic import Traffic, traffic_of
-from agent.signals.sums import add_up
 from agent.stretch import EmptyStretchError, Stretch, names_in, read_stretch
 from agent.windows import Increment
-
-DEFAULT_SEQUENCES = 256  # vLLM's default max_num_seqs for a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +179,8 @@ def _learned(recording: Path, increments: Sequence[Increment]) -> Learned:
 def _engine(
     learned: Learned, steps: StepModel, increments: Sequence[Increment], traffic: Traffic, question: CapacityQuestion
 ) -> tuple[EngineCapacity, dict[str, Assumed]]:
-    samples = learned.book.samples
-    sums = add_up(increments)
-    decode = median(steps.seconds(0.0, s.decoded_tokens / s.steps, s.kv_token_steps / s.steps) for s in samples)
-    current, source = infer_token_budget(
-        sums.histogram("step_tokens"), sums.histogram("itl_seconds"), traffic.input_tokens, steps, decode
-    )
+    engine, source = engine_of(learned, steps, increments, traffic)
+    current = engine.limits.token_budget
     budget = question.max_num_batched_tokens or current
     sequences = question.max_num_seqs or DEFAULT_SEQUENCES
     front_end = learned.front_end_seconds(current)
@@ -203,8 +195,8 @@ def _engine(
             else "no request had the engine to itself: taken as 0",
         ),
     }
-    limits = EngineLimits(budget, sequences, learned.kv_capacity_tokens)
-    return EngineCapacity(steps, limits, front_end or 0.0), assumed
+    limits = replace(engine.limits, token_budget=budget, max_sequences=sequences)
+    return replace(engine, limits=limits), assumed
 
 
 def _load(traffic: Traffic, question: CapacityQuestion) -> tuple[Load | None, dict[str, Assumed]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from agent.commands import (
+    advise,
     capacity,
     check,
     dashboards,
@@ -57,6 +58,7 @@ COMMANDS = (
     Command("record", "write readings to a recording", record.add_arguments, record.run),
     Command("replay", "evaluate a recording in virtual time: what would have paged", replay.add_arguments, replay.run),
     Command("report", "signals over one stretch of a recording", report.add_arguments, report.run),
+    Command("advise", "what to do, why, what it costs, and how sure that is", advise.add_arguments, advise.run),
     Command("capacity", "what one engine can carry, learned from a recording", capacity.add_arguments, capacity.run),
     Command("explain", "show the arithmetic of one SLO with its counts", explain.add_arguments, explain.run),
     Command(

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.advice.ledger import Ledger
+from agent.advice.review import Review
 from agent.advice.scale_out import scale_out
+from agent.advice.scene import Scene
 from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
 from agent.alerts.gpu_alerts import gpu_alerts
@@ -42,6 +44,7 @@ class Memory:
     pending: PendingBook = field(default_factory=PendingBook)
     alerts: AlertBook = field(default_factory=AlertBook)
     ledger: Ledger = field(default_factory=Ledger)
+    review: Review = field(default_factory=Review)
     lost_at_seconds: float | None = None
 
 
@@ -62,7 +65,9 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
         )
         for slo in plan.slos
     )
-    advised = memory.ledger.settle(scale_out(plan, targets, slos, windows, now_seconds), targets, slos, now_seconds)
+    scene = Scene(plan, targets, slos, windows, now_seconds)
+    advice = [*scale_out(plan, targets, slos, windows, now_seconds), *memory.review.advise(scene)]
+    advised = memory.ledger.settle(advice, targets, slos, now_seconds)
     wanted = [
         *_burn_alerts(plan, memory, slos, targets, now_seconds),
         *target_alerts(targets, plan, windows, now_seconds),

@@ -61,7 +61,12 @@ def _is_due(entry: Recommendation, now_seconds: float) -> bool:
 
 
 def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: float) -> bool:
-    """The same again: within the range of one that is open, or just judged, and not asking for more."""
+    """The same again: within the range of one that is open, or just judged, and not asking for more.
+
+    A setting (anything but a number of replicas) is advised anew where by now doing nothing breaks a promise.
+    """
+    if advice.action != "scale" and advice.do_nothing.get("meets_slo") != latest.do_nothing.get("meets_slo"):
+        return False
     if latest.verdict is None:
         return advice.proposed <= latest.high
     return now_seconds - latest.at_seconds < REPEAT_SECONDS and advice.proposed <= latest.proposed
@@ -71,6 +76,8 @@ def _verdict(entry: Recommendation, statuses: Sequence[TargetStatus], slos: Sequ
     """One of kept (applied, and the objective holds now), missed (applied, and it does not), not_applied, and unknown:
     applied, but nothing tells how the objective fares. Now is the shortest window: longer ones remember the trouble.
     """
+    if entry.action != "scale":
+        return "unknown"  # pages do not tell whether a setting was changed
     replicas = sum(s.health == "up" and (s.model, s.role) == (entry.model, entry.role) for s in statuses)
     if replicas < entry.low:
         return "not_applied"

@@ -16,7 +16,8 @@ class Traffic:
 
     `hit_ratio` is the part of the prompt tokens that was not computed here: found in a cache, or sent by another one.
     `hits_are_whole`: where some prompts are hits and others are not, rather than a part of each. `drafts` and
-    `preemptions` are counts.
+    `preemptions` are counts. `mean_running` is all engines together, over time; `felt_running` the batch of one
+    engine as its requests feel it: each reading counts as often as requests were in it.
     """
 
     seconds: float
@@ -29,6 +30,7 @@ class Traffic:
     drafts: float | None
     preemptions: float | None
     mean_running: float | None
+    felt_running: float | None
     longest_input_tokens: float | None
     shortest_input_tokens: float | None
 
@@ -60,9 +62,15 @@ def traffic_of(increments: Iterable[Increment]) -> Traffic:
         drafts=sums.counter("spec_decode_drafts_total"),
         preemptions=sums.counter("preemptions_total"),
         mean_running=None if running is None else running.mean,
+        felt_running=_felt(ours),
         longest_input_tokens=max(lengths, default=None),
         shortest_input_tokens=min(lengths, default=None),
     )
+
+
+def _felt(increments: Iterable[Increment]) -> float | None:
+    batches = [batch for i in increments if (batch := i.gauges.get(("requests_running", ""))) is not None]
+    return sum(batch * batch for batch in batches) / sum(batches) if any(batches) else None
 
 
 def _are_whole(increments: Iterable[Increment]) -> bool:

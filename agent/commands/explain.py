@@ -1,24 +1,16 @@
 """`slo-agent explain SLO`: the arithmetic of one SLO, with the counts, so that a person can check it by hand."""
 
 import argparse
-import asyncio
 import difflib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from agent.alerts.slo_alerts import window_word
-from agent.commands.common import add_config, add_examples, add_json, print_json
-from agent.config_file import load_config
+from agent.commands.asking import add_sources, ask
+from agent.commands.common import add_examples, add_json, print_json
 from agent.errors import UsageError
-from agent.outputs.jsonable import slo_json
-from agent.replay import Replay
 
-WAIT_SECONDS = 10.0
 WORDS = {
     "burning": "both burn faster: it alerts",
     "within_budget": "not both burn faster: it does not alert",
@@ -38,13 +30,7 @@ Slo = Mapping[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("slo", metavar="SLO", help="its name in the config")
-    parser.add_argument(
-        "--agent", metavar="URL", help="a running agent, such as http://127.0.0.1:9470: as it stands now"
-    )
-    parser.add_argument(
-        "--recording", type=Path, metavar="REC", help="a recording, with -c FILE: as it stood at its end"
-    )
-    add_config(parser, required=False)
+    add_sources(parser)
     add_json(parser)
     add_examples(
         parser,
@@ -55,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Exit code 1 when the SLO burns or its budget is spent."""
-    if (options.agent is None) == (options.recording is None) or (options.recording and not options.config):
-        raise UsageError("explain needs to know where the counts are", "Write --agent URL, or --recording REC -c FILE.")
-    at, slos = _of_agent(options.agent) if options.agent else _of_recording(options.recording, options.config)
+    at, slos = ask(options, "slos", "explain")
     slo = next((slo for slo in slos if slo["name"] == options.slo), None)
     if slo is None:
         names = [str(slo["name"]) for slo in slos]
@@ -177,30 +161,3 @@ def _window(slo: Slo) -> str:
 
 def _short(number: float) -> str:
     return f"{number:,.4g}" if abs(number) < 1e4 else f"{number:,.0f}"
-
-
-def _of_recording(recording: Path, config: Path) -> tuple[float | None, Sequence[Slo]]:
-    replay = Replay(recording, load_config(config))
-    for _ in replay.effects():
-        pass
-    if replay.last is None:
-        return None, []
-    return replay.last.snapshot.at_seconds, [slo_json(status) for status in replay.last.snapshot.slos]
-
-
-def _of_agent(url: str) -> tuple[float | None, Sequence[Slo]]:
-    address = f"{url.rstrip('/')}/api/v1/slos"
-    try:
-        answer = json.loads(asyncio.run(_fetch(address)))
-        return answer["at"], answer["slos"]
-    except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{address}: {str(error) or type(error).__name__}", "Is this the address of a running agent?"
-        ) from None
-
-
-async def _fetch(address: str) -> str:
-    timeout = aiohttp.ClientTimeout(total=WAIT_SECONDS)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session, session.get(address) as answer:
-        answer.raise_for_status()
-        return await answer.text()

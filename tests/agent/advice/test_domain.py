@@ -21,6 +21,7 @@ TRAFFIC = Traffic(
     drafts=0.0,
     preemptions=0.0,
     mean_running=8.0,
+    felt_running=9.0,
     longest_input_tokens=4000.0,
     shortest_input_tokens=500.0,
 )

@@ -1,0 +1,35 @@
+"""The review: rules that look at more than replicas, cheapest change first, once a minute."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agent.advice.infeasible import infeasible
+from agent.advice.pd_transfer import pd_transfer
+from agent.advice.scene import Scene
+from agent.advice.token_budget_rule import token_budget
+from agent.model import Recommendation
+
+Rule = Callable[[Scene], Iterator[Recommendation]]
+RULES: tuple[Rule, ...] = (infeasible, pd_transfer, token_budget)
+EVERY_SECONDS = 60.0  # a rehearsal takes a quarter of a second; what it is about lasts for minutes
+
+
+@dataclass(slots=True)
+class Review:
+    """Remembers when it last looked."""
+
+    last_at_seconds: float | None = None
+
+    def advise(self, scene: Scene) -> Iterator[Recommendation]:
+        """What the rules say now; nothing between two looks. Of one model, role and action the first rule speaks."""
+        last = self.last_at_seconds
+        if last is not None and 0 <= scene.now_seconds - last < EVERY_SECONDS:
+            return
+        self.last_at_seconds = scene.now_seconds
+        spoken = set()
+        for rule in RULES:
+            for advice in rule(scene):
+                topic = (advice.model, advice.role, advice.action)
+                if topic not in spoken:
+                    spoken.add(topic)
+                    yield advice

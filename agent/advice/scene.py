@@ -1,0 +1,142 @@
+"""The scene a rule looks at: what is promised, who serves, and what engines have shown of themselves."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import get_args
+
+from agent.advice.capacity import EngineCapacity, Objective, Prediction, Signal
+from agent.advice.capacity_book import CapacityBook, Kind, Learned
+from agent.advice.domain import Domain, domain_of
+from agent.advice.rehearsal import EngineLimits, Load
+from agent.advice.step_model import StepModel
+from agent.advice.token_budget import infer_token_budget
+from agent.advice.traffic import Traffic, traffic_of
+from agent.model import SloStatus, TargetStatus
+from agent.plan import Plan
+from agent.signals.sums import add_up
+from agent.sli.count import concerns
+from agent.stats.buckets import share_over
+from agent.windows import Increment, Windows
+
+LOAD_SECONDS = 300.0  # what the load is now
+LEARN_SECONDS = 3_600.0  # what a model is fitted on
+DEFAULT_SEQUENCES = 256  # vLLM's default max_num_seqs for a server
+USUAL_SPREAD = 0.3  # of lengths around their mean, where only the mean is known
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything at one moment. Rules read it and nothing else."""
+
+    plan: Plan
+    statuses: Sequence[TargetStatus]
+    slos: Sequence[SloStatus]
+    windows: Windows
+    now_seconds: float
+
+    def groups(self) -> Mapping[tuple[str, str], list[TargetStatus]]:
+        """The vLLM targets that answer, by model and role."""
+        found: dict[tuple[str, str], list[TargetStatus]] = {}
+        for status in self.statuses:
+            if status.source == "vllm" and status.health == "up" and status.model:
+                found.setdefault((status.model, status.role), []).append(status)
+        return dict(sorted(found.items()))
+
+    def increments(self, group: Iterable[TargetStatus], seconds: float) -> list[Increment]:
+        """What these targets did in the last so many seconds, in the order of time."""
+        names = [status.name for status in group]
+        found = self.windows.between(self.now_seconds - seconds, self.now_seconds, names)
+        return sorted(found, key=lambda increment: increment.to_seconds)
+
+    def promises(self, group: Sequence[TargetStatus]) -> list[SloStatus]:
+        """The latency SLOs that these targets are to keep."""
+        return [
+            status
+            for status in self.slos
+            if status.slo.sli in get_args(Signal)
+            and any(concerns(status.slo, self.plan.targets.get(t.name), t.model) for t in group)
+        ]
+
+    def misses(self, group: Sequence[TargetStatus], status: SloStatus) -> bool:
+        """Whether more requests (gaps, for itl) than the budget allows were surely too slow in the last minutes."""
+        buckets = add_up(self.increments(group, LOAD_SECONDS)).histogram(f"{status.slo.sli}_seconds")
+        if buckets is None or status.slo.threshold_seconds is None:
+            return False
+        share = share_over(buckets, status.slo.threshold_seconds, are_independent=False)
+        return share is not None and share.low is not None and share.low > status.slo.budget_ratio
+
+    def dollars_per_hour(self, group: Sequence[TargetStatus]) -> float | None:
+        """What these targets cost together; None unless each has a price."""
+        rates = [facts.dollars_per_second for s in group if (facts := self.plan.targets.get(s.name))]
+        known = [rate for rate in rates if rate is not None]
+        return sum(known) * 3600 if known and len(known) == len(group) else None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One group of replicas as its model sees it. `load` is what one replica has now: so many users at once."""
+
+    group: Sequence[TargetStatus]
+    engine: EngineCapacity
+    budget_source: str
+    load: Load
+    traffic: Traffic
+    domain: Domain
+
+
+def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
+    """The view; None where no model could be learned, the load is not known, or the model does not hold for it."""
+    increments = scene.increments(group, LEARN_SECONDS)
+    book = CapacityBook()
+    book.take(increments, lambda key: Kind(key.model, "", ""))
+    learned = next(iter(book.learned.values()), None)
+    traffic = traffic_of(scene.increments(group, LOAD_SECONDS))
+    if learned is None or (steps := learned.steps) is None or traffic.felt_running is None:
+        return None
+    if traffic.input_tokens is None or traffic.output_tokens is None:
+        return None
+    engine, source = engine_of(learned, steps, increments, traffic)
+    users = max(1, round(traffic.felt_running))
+    reuse, whole = traffic.hit_ratio or 0.0, traffic.hits_are_whole
+    load = Load(traffic.input_tokens, traffic.output_tokens, users, None, USUAL_SPREAD, reuse, whole)
+    domain = domain_of(learned.book.samples, steps, traffic, group[0].model)
+    if domain.refusals_of(load, users):
+        return None
+    return GroupView(group, engine, source, load, traffic, domain)
+
+
+def engine_of(
+    learned: Learned, steps: StepModel, increments: Sequence[Increment], traffic: Traffic
+) -> tuple[EngineCapacity, str]:
+    """The engine with what its pages tell or let infer, and where its token budget comes from."""
+    sums, samples = add_up(increments), learned.book.samples
+    decode = median(steps.seconds(0.0, s.decoded_tokens / s.steps, s.kv_token_steps / s.steps) for s in samples)
+    gaps = sums.histogram("itl_seconds")
+    budget, source = infer_token_budget(sums.histogram("step_tokens"), gaps, traffic.input_tokens, steps, decode)
+    limits = EngineLimits(budget, DEFAULT_SEQUENCES, learned.kv_capacity_tokens)
+    return EngineCapacity(steps, limits, learned.front_end_seconds(budget) or 0.0), source
+
+
+def objectives_of(statuses: Iterable[SloStatus]) -> tuple[Objective, ...]:
+    """What these SLOs ask of one engine."""
+    promised = [(status.slo.sli, status.slo.threshold_seconds, status.slo.objective_ratio) for status in statuses]
+    return tuple(
+        Objective(signal, seconds, ratio)
+        for sli, seconds, ratio in promised
+        for signal in get_args(Signal)
+        if sli == signal and seconds is not None
+    )
+
+
+def alternative(setting: str, said: Prediction, dollars_per_hour: float | None) -> dict[str, object]:
+    """One setting with what is predicted for it; the latencies are those of the value."""
+    return {
+        "setting": setting,
+        "ttft_p95_seconds": None if said.ttft_p95_seconds is None else said.ttft_p95_seconds.value,
+        "itl_p95_seconds": None if said.itl_p95_seconds is None else said.itl_p95_seconds.value,
+        "itl_p99_seconds": None if said.itl_p99_seconds is None else said.itl_p99_seconds.value,
+        "goodput_ratio": None,
+        "dollars_per_hour": dollars_per_hour,
+        "meets_slo": said.meets_slo,
+    }

@@ -1,0 +1,117 @@
+"""`slo-agent advise`: recommendations with their evidence, on a page that whoever pays for the GPUs can read."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from textwrap import fill
+from typing import Any
+
+from agent.commands.asking import Item, add_sources, ask
+from agent.commands.common import add_examples, add_json, count_of, print_json, short
+
+WIDTH = 110
+INDENT = 17
+SURE = ((0.8, "sure enough to act on"), (0.5, "a suggestion: try it on one replica first"), (0.0, "watch it first"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    add_sources(parser)
+    parser.add_argument("--all", action="store_true", help="those that were judged already, too")
+    add_json(parser)
+    add_examples(
+        parser,
+        "slo-agent advise --agent http://127.0.0.1:9470",
+        "slo-agent advise --recording rec.jsonl.gz -c agent.yaml",
+        "slo-agent advise --recording rec.jsonl.gz -c agent.yaml --json",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the advice that is open, newest first."""
+    at, found = ask(options, "recommendations", "advise")
+    told = [one for one in reversed(found) if options.all or one["verdict"] is None]
+    if options.json:
+        print_json({"at": at, "recommendations": told})
+    else:
+        print("\n".join(page(told, at)))
+    return 0
+
+
+def page(told: Sequence[Item], at: float | None) -> Iterator[str]:
+    """The page in lines, from the JSON form of the recommendations."""
+    when = "before the first evaluation" if at is None else datetime.fromtimestamp(at, UTC).strftime("%F %T UTC")
+    if not told:
+        yield f"{when}: nothing to advise. Either all is well, or too little is known yet: see docs/recommendations.md."
+        return
+    yield f"{when}: {count_of(len(told), 'recommendation')}"
+    for number, one in enumerate(told, 1):
+        yield ""
+        yield fill(f"{number}. {one['summary']}", WIDTH, subsequent_indent="   ")
+        yield ""
+        for word, lines in _parts(one):
+            for place, line in enumerate(lines):
+                head = f"   {word if place == 0 else '':<{INDENT - 3}}"
+                yield fill(f"{head}{line}", WIDTH, subsequent_indent=" " * INDENT)
+
+
+def _parts(one: Item) -> Iterator[tuple[str, list[str]]]:
+    if one["action"] != "none":
+        yield "what", [f"{one['action']}: {short(one['current'])} -> {_proposed(one)}"]
+    yield "why", [f"{e['signal']} is {short(e['value'])} over {_window(e['window_seconds'])}" for e in one["evidence"]]
+    yield "choices", [_choice(choice) for choice in one["alternatives"]]
+    yield "costs", _costs(one)
+    yield "if nothing", [f"{one['do_nothing'].get('summary', 'nothing changes')}{_keeps(one['do_nothing'])}"]
+    yield "beware", list(one["side_effects"])
+    word = next(word for least, word in SURE if one["confidence"] >= least)
+    yield "how sure", [f"{100 * one['confidence']:.0f} %: {word}{_keeps(one)}"]
+    yield "do", [f"{place}. {step}" for place, step in enumerate(one["steps"], 1)]
+    yield "undo", [one["rollback"]]
+    judged = datetime.fromtimestamp(one["verify_at"], UTC).strftime("%F %T UTC")
+    yield "judged", [f"at {judged}" if one["verdict"] is None else one["verdict"]]
+
+
+def _proposed(one: Item) -> str:
+    low, high = one["low"], one["high"]
+    span = "" if low == high else f" (evidence allows {short(low)} to {short(high)})"
+    return f"{short(one['proposed'])}{span}"
+
+
+def _choice(choice: Mapping[str, Any]) -> str:
+    known = [
+        f"{word} {_milliseconds(value)}"
+        for word, key in (
+            ("ITL p95", "itl_p95_seconds"),
+            ("ITL p99", "itl_p99_seconds"),
+            ("TTFT p95", "ttft_p95_seconds"),
+        )
+        if (value := choice.get(key)) is not None
+    ]
+    if choice.get("dollars_per_hour") is not None:
+        known.append(f"${choice['dollars_per_hour']:.2f}/h")
+    return f"{choice['setting']}: {', '.join(known) or 'not predicted'}{_keeps(choice)}"
+
+
+def _costs(one: Item) -> list[str]:
+    """Dollars an hour of the choices where prices are known."""
+    known = [c["dollars_per_hour"] for c in one["alternatives"] if c.get("dollars_per_hour") is not None]
+    if not known:
+        return ["no price is known: give prices.gpu_hour_dollars and each target's gpu_type in the config"]
+    if min(known) == max(known):
+        return [f"${known[0]:.2f}/h, as now: no GPU more or less"]
+    return [f"${min(known):.2f}/h to ${max(known):.2f}/h, by the choice"]
+
+
+def _keeps(part: Mapping[str, Any]) -> str:
+    kept = part.get("meets_slo")
+    if kept is None:
+        return ""
+    return "; keeps what is promised" if kept else "; does not keep what is promised"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms"
+
+
+def _window(seconds: float) -> str:
+    return f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min"
