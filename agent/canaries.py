@@ -1,9 +1,10 @@
 """Canaries as the agent sends them: one at a time on a target, within limits, each with exactly one result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.config import Config, Target
+from agent.fleet import owner
 from agent.living import LivingView
 from agent.planning import canary_targets, probe_task
 from agent.windows import Windows
@@ -32,6 +33,9 @@ class Canaries:
         async with self.gate.turn(target.name):
             now_seconds = self.clock.now_seconds()
             task = self._task(canary, target, None, planned_at_seconds)
+            prober = owner(target.name, config.fleet.members) if config.fleet.members else config.fleet.member
+            if prober != config.fleet.member:
+                return unrun(task, "skipped_not_owner", now_seconds, f"{prober} probes this target")
             refusal = self.gate.refusal(
                 canary,
                 target.name,
@@ -74,7 +78,13 @@ class Canaries:
 
     def _task(self, canary: CanaryItem, target: Target, model: str | None, planned_at_seconds: float) -> ProbeTask:
         known = self.view.memory.windows.targets.get(target.name)
-        return probe_task(canary, target, model or (known.model or None if known else None), planned_at_seconds)
+        task = probe_task(canary, target, model or (known.model or None if known else None), planned_at_seconds)
+        ranks = self._ranks(target.name) if canary.ranks else []
+        return replace(task, rank=ranks[canary.turn(planned_at_seconds, len(ranks))]) if len(ranks) > 1 else task
+
+    def _ranks(self, target: str) -> list[str]:
+        """The data-parallel ranks that the target's page shows; one engine has none to choose from."""
+        return sorted({key.engine for key in self.view.memory.windows.increments if key.target == target})
 
 
 def pressure_on(windows: Windows, target: str, now_seconds: float) -> Pressure:
@@ -88,7 +98,13 @@ def pressure_on(windows: Windows, target: str, now_seconds: float) -> Pressure:
         for signal in TOKENS
         if (signal, "") in i.counters
     ]
-    return Pressure(sum(waiting) if waiting else None, max(usage) if usage else None, sum(tokens) if tokens else None)
+    awake = [i.gauges["engine_sleep_state", "awake"] for i in last if ("engine_sleep_state", "awake") in i.gauges]
+    return Pressure(
+        sum(waiting) if waiting else None,
+        max(usage) if usage else None,
+        sum(tokens) if tokens else None,
+        is_asleep=bool(awake) and not any(awake),
+    )
 
 
 def _least_tokens(canaries: Sequence[CanaryItem], target: Target) -> int:

@@ -3,14 +3,16 @@
 import bisect
 import math
 from collections import deque
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain
 
 from agent.model import LatencyTotal
 from probes.names.vllm import DEFAULT_EDGES
 from probes.sample import HistogramSample, ProbeResult
 
-KEPT = 60
+KEPT = 60  # good ones of each target, and as many failed ones
+RESTART_SECONDS = 60.0  # a canary runs no longer, and a process that begins again takes its time
+MOST = 6_000  # of all targets; beyond it those that have most give up their oldest
 # vLLM's own edges, so that canary and engine stand on one axis
 EDGES = {
     signal: (*DEFAULT_EDGES[signal], math.inf)
@@ -26,15 +28,20 @@ class _Counting:
 
 @dataclass(slots=True)
 class CanaryLog:
-    """What canaries brought since the start. Only successful ones enter the histograms: a failure has no latency."""
+    """What canaries brought since the start. Only successful ones enter the histograms: a failure has no latency.
 
-    _good: deque[ProbeResult] = field(default_factory=lambda: deque(maxlen=KEPT))
-    _failed: deque[ProbeResult] = field(default_factory=lambda: deque(maxlen=KEPT))
+    Every target has a log of its own, so that a busy or a failing one pushes no other's out.
+    """
+
+    _logs: dict[tuple[str, bool], deque[ProbeResult]] = field(default_factory=dict)  # target, went well
     _histograms: dict[tuple[str, str, str], _Counting] = field(default_factory=dict)
 
     def take(self, result: ProbeResult) -> None:
         """Keep one result."""
-        (self._good if result.is_ok else self._failed).append(result)
+        log = self._logs.setdefault((result.target, result.is_ok), deque(maxlen=KEPT))
+        log.append(replace(result, sent=()))
+        if sum(map(len, self._logs.values())) > MOST:
+            max(self._logs.values(), key=len).popleft()
         if not result.is_ok or not result.feels_like_a_user:
             return
         figures = {
@@ -50,7 +57,22 @@ class CanaryLog:
 
     def recent(self) -> list[ProbeResult]:
         """The latest results, newest first."""
-        return sorted([*self._good, *self._failed], key=lambda result: result.at_seconds, reverse=True)
+        return sorted(chain(*self._logs.values()), key=lambda result: result.at_seconds, reverse=True)
+
+    def restarted(self, target: str, started_at_seconds: float) -> None:
+        """The target's process is another one since then: what failed across that moment says so."""
+        log = self._logs.get((target, False), deque())
+        for place, result in enumerate(log):
+            if (
+                abs(result.planned_at_seconds - started_at_seconds) <= RESTART_SECONDS
+                and "restarted" not in result.flags
+            ):
+                log[place] = replace(result, flags=(*result.flags, "restarted"))
+
+    def forget(self, target: str) -> None:
+        """A target that is no longer watched."""
+        for is_ok in (True, False):
+            self._logs.pop((target, is_ok), None)
 
     def totals(self) -> list[LatencyTotal]:
         """One histogram per target, model and latency."""

@@ -230,6 +230,25 @@ class State(Section):
     save_seconds: Seconds = Field(15, description="Time between two saves, seconds; alerts are saved at once.")
 
 
+class Fleet(Section):
+    """Several agents that watch the same targets, of which one each sends the canaries. Each names them all alike."""
+
+    member: str | None = Field(
+        default_factory=lambda: os.environ.get("POD_NAME") or None,
+        description="This agent's name among them. Default: $POD_NAME.",
+    )
+    members: list[str] = Field(
+        default_factory=list,
+        description="Everybody's names; each target has one owner among them. Empty: this agent probes all.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> Self:
+        if self.members and self.member not in self.members:
+            raise ValueError(f"member is {self.member!r}, which is not among members: nobody would probe its targets")
+        return self
+
+
 class Config(Section):
     """The whole of it."""
 
@@ -247,6 +266,7 @@ class Config(Section):
         description="Synthetic requests; default: chat and models. An empty list sends none.",
     )
     canary_limits: CanaryLimits = Field(default_factory=CanaryLimits, description="What canaries may take.")
+    fleet: Fleet = Field(default_factory=Fleet, description="Which of several agents sends canaries to a target.")
     subtract_canaries: bool = Field(
         default=True,
         description="Take our own canaries out of what engines count, so that SLOs and signals are the users'.",

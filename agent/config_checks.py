@@ -83,6 +83,9 @@ def _sources(config: Config) -> Iterator[Check]:
                 f"{', '.join(ROUTERS[:-1])} or {ROUTERS[-1]}, or write source: engine."
             )
             yield frozenset({"slos", "targets", "discovery"}), sentence
+        if slo.sli == "correctness" and not any(canary.kind == "correctness" for canary in config.canaries):
+            sentence = f"slos[{index}].sli is correctness, but no canary asks. Add `canaries: [{{kind: correctness}}]`."
+            yield frozenset({"slos", "canaries"}), sentence
         if slo.source == "canary" and not any(canary.kind in USER_KINDS for canary in config.canaries):
             sentence = (
                 f"slos[{index}].source is canary, but there are no canaries that ask as users do. Add "

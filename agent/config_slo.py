@@ -28,12 +28,14 @@ class Slo(Section):
 
     name: Name = Field(description="Its name in alerts, metrics and pages.")
     service: Name = Field("llm", description="The service that makes the promise.")
-    sli: SliName = Field(description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput or stall.")
+    sli: SliName = Field(
+        description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput, stall or correctness."
+    )
     source: SliSource | None = Field(
         None,
         description="engine: all users' requests, from vLLM's counters; span: the same one by one, from their spans; "
         "router: the router's counters, which see what never reached an engine; canary: ours. Default: engine; "
-        "stall: canary.",
+        "stall, correctness: canary.",
     )
     objective_ratio: Ratio = Field(description="Share of good events promised, such as 0.995.")
     period_seconds: Seconds = Field(
@@ -77,6 +79,13 @@ class Slo(Section):
 
     @model_validator(mode="after")
     def _threshold_where_needed(self) -> Self:
+        if self.sli != "correctness":
+            return self._as_latencies_count()
+        if self.source not in (None, "canary") or self.threshold_seconds is not None:
+            raise ValueError("sli correctness is told by canaries alone, and has no threshold_seconds")
+        return self
+
+    def _as_latencies_count(self) -> Self:
         if self.source == "span" and self.sli not in SPAN_SLIS:
             why = "requests that were refused send none" if self.sli == "availability" else "they hold no single gaps"
             instead = "canary" if self.sli == "stall" else "engine"

@@ -8,7 +8,7 @@ from probes.sample import HistogramSample
 
 Severity = Literal["page", "ticket"]
 Tier = Literal["fast", "slow", "trend"]
-SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue", "goodput", "stall"]
+SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue", "goodput", "stall", "correctness"]
 SliSource = Literal["engine", "canary", "span", "router"]
 SloState = Literal["ok", "burning", "exhausted", "no_traffic", "no_data", "insufficient_data"]
 

@@ -62,20 +62,22 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """One observation that some page must show: between `low` and `high` seconds, not before `at_seconds`."""
+    """One observation that some page must show: between `low` and `high` seconds, within these times."""
 
     signal: str
     at_seconds: float
+    until_seconds: float
     low: float
     high: float
 
 
 @dataclass(slots=True)
 class _Counted:
-    """So much of a counter that pages must show, not before `at_seconds`."""
+    """So much of a counter that pages must show, within these times."""
 
     place: SignalKey
     at_seconds: float
+    until_seconds: float
     amount: float
 
 
@@ -129,15 +131,22 @@ class OwnTraffic:
         """The target is no longer watched."""
         self._targets.pop(target, None)
 
-    def may_be_in(self, target: str, step: EngineStep, now_seconds: float) -> bool:
-        """Whether a canary that still runs may be counted in an increment, and is worth waiting for."""
+    def may_be_in(self, target: str, step: EngineStep, now_seconds: float, *, is_last: bool) -> bool:
+        """Whether a canary may be counted in an increment that is worth waiting for: one that still runs, or one of
+        which the next page will tell whether it was counted before this one (`is_last`) or after it.
+        """
         known = self._targets.get(target)
         if known is None or now_seconds - step.to_seconds > LONGEST_HOLD_SECONDS:
             return False
-        return any(began < step.to_seconds for began in known.flying)
+        if any(began < step.to_seconds for began in known.flying):
+            return True
+        return is_last and any(_is_near(owed.share, step.to_seconds) for owed in known.owed)
 
-    def find(self, target: str, steps: Sequence[EngineStep]) -> list[Own | None]:
-        """What is ours in these increments of one target, in order of time; None where nothing is."""
+    def find(self, target: str, steps: Sequence[EngineStep], *, are_last: bool = True) -> list[Own | None]:
+        """What is ours in these increments of one target, in order of time; None where nothing is.
+
+        `are_last` says that no later increment is known.
+        """
         known = self._targets.get(target)
         if known is None or not steps:
             return [None] * len(steps)
@@ -148,7 +157,9 @@ class OwnTraffic:
         works = [_Work(step) for step in steps]
         ends = [step.to_seconds for step in steps]
         known.owed = [
-            owed for owed in known.owed if not _is_found(owed, works, ends) and ends[-1] < owed.forgotten_at_seconds
+            owed
+            for owed in known.owed
+            if not _is_found(owed, works, ends, are_last=are_last) and ends[-1] < owed.forgotten_at_seconds
         ]
         known.ways_back += (way for work in works if (way := work.way_back_seconds()) is not None)
         return [self._own(known, work, is_alone=ends.count(work.step.to_seconds) == 1) for work in works]
@@ -220,13 +231,18 @@ class _Work:
         }
 
 
-def _is_found(owed: _Owed, works: Sequence[_Work], ends: Sequence[float]) -> bool:
+def _is_near(share: _Observed | _Counted, seconds: float) -> bool:
+    """Whether it may lie on either side of a page of this time."""
+    return share.at_seconds - PAGE_SLACK_SECONDS < seconds < share.until_seconds + PAGE_SLACK_SECONDS
+
+
+def _is_found(owed: _Owed, works: Sequence[_Work], ends: Sequence[float], *, are_last: bool) -> bool:
     """Look for it in the increment of its time, then in its neighbours; in later ones where that one was let go.
 
     Only where no later page can show it the nearest bucket is taken instead of one within its interval.
     """
     share, at = owed.share, owed.share.at_seconds
-    after, before = at - PAGE_SLACK_SECONDS, at + PAGE_SLACK_SECONDS
+    after, before = at - PAGE_SLACK_SECONDS, share.until_seconds + PAGE_SLACK_SECONDS
     last = bisect_right(ends, owed.forgotten_at_seconds)
     near = [w for w in works[bisect_left(ends, after) : last] if owed.is_late or w.step.from_seconds <= before]
     near.sort(key=lambda work: not work.step.from_seconds < at <= work.step.to_seconds)
@@ -234,7 +250,7 @@ def _is_found(owed: _Owed, works: Sequence[_Work], ends: Sequence[float]) -> boo
         return any(work.count(share) for work in near)
     if any(work.observe(share, widely=False) for work in near):
         return True
-    return any(work.observe(share, widely=True) for work in near if work.step.to_seconds >= before)
+    return any(work.observe(share, widely=True) for work in near if not are_last or work.step.to_seconds >= before)
 
 
 def _shares(sent: SentRequest, way_back: float) -> Iterator[_Observed | _Counted]:
@@ -246,22 +262,24 @@ def _shares(sent: SentRequest, way_back: float) -> Iterator[_Observed | _Counted
     before_and_after = sent.head_seconds + way_back + error
     if sent.first_token_at_seconds is None or sent.ttft_seconds is None:
         return
-    first_at, end_at = sent.first_token_at_seconds, sent.ended_at_seconds
+    sent_at, first_at, end_at = sent.sent_at_seconds, sent.first_token_at_seconds, sent.ended_at_seconds
     ttft = sent.ttft_seconds
-    yield _Observed("ttft_seconds", first_at, max(0.0, ttft - before_and_after), ttft + error)
-    yield from _counted("prompt_tokens_total", "", first_at, sent.prompt_tokens)
-    yield from _counted("generation_tokens_total", "", first_at, sent.output_tokens)
+    yield _Observed("ttft_seconds", first_at, first_at, max(0.0, ttft - before_and_after), ttft + error)
+    yield from _counted("prompt_tokens_total", "", (first_at, first_at), sent.prompt_tokens)
+    yield from _counted("generation_tokens_total", "", (first_at, end_at), sent.output_tokens)
     if sent.cached_tokens is not None:
-        yield from _counted("prefix_cache_queried_tokens_total", "", sent.sent_at_seconds, sent.prompt_tokens)
-        yield from _counted("prefix_cache_hit_tokens_total", "", sent.sent_at_seconds, sent.cached_tokens)
-    for low, high in _gaps(sent):
-        yield _Observed("itl_seconds", first_at, max(0.0, low - way_back - error), high + way_back + error)
+        yield from _counted("prefix_cache_queried_tokens_total", "", (sent_at, first_at), sent.prompt_tokens)
+        yield from _counted("prefix_cache_hit_tokens_total", "", (sent_at, first_at), sent.cached_tokens)
+    for shortest, longest in _gaps(sent):
+        low, high = max(0.0, shortest - way_back - error), longest + way_back + error
+        yield _Observed("itl_seconds", first_at, end_at, low, high)
     if not sent.finish_reason or sent.e2e_seconds is None:
         return
-    yield from _counted("requests_finished_total", sent.finish_reason, end_at, 1)
-    yield _Observed("e2e_seconds", end_at, max(0.0, sent.e2e_seconds - before_and_after), sent.e2e_seconds + error)
-    yield _Observed("queue_seconds", end_at, 0.0, ttft + error)
-    yield _Observed("prefill_seconds", end_at, 0.0, ttft + error)
+    e2e = sent.e2e_seconds
+    yield from _counted("requests_finished_total", sent.finish_reason, (end_at, end_at), 1)
+    yield _Observed("e2e_seconds", end_at, end_at, max(0.0, e2e - before_and_after), e2e + error)
+    yield _Observed("queue_seconds", end_at, end_at, 0.0, ttft + error)
+    yield _Observed("prefill_seconds", end_at, end_at, 0.0, ttft + error)
     yield from _pace(sent, end_at, way_back)
 
 
@@ -277,14 +295,14 @@ def _gaps(sent: SentRequest) -> list[tuple[float, float]]:
 
 def _pace(sent: SentRequest, end_at: float, way_back: float) -> Iterator[_Observed]:
     if sent.output_tokens is not None and sent.output_tokens <= 1:
-        yield _Observed("tpot_seconds", end_at, 0.0, 0.0)
+        yield _Observed("tpot_seconds", end_at, end_at, 0.0, 0.0)
     elif sent.tpot_seconds is None and sent.output_tokens is not None and sent.e2e_seconds is not None:
-        yield _Observed("tpot_seconds", end_at, 0.0, sent.e2e_seconds / (sent.output_tokens - 1))
+        yield _Observed("tpot_seconds", end_at, end_at, 0.0, sent.e2e_seconds / (sent.output_tokens - 1))
     elif sent.tpot_seconds is not None:
         slack = (way_back + sent.timing_error_seconds) / max(1, (sent.output_tokens or 2) - 1)
-        yield _Observed("tpot_seconds", end_at, max(0.0, sent.tpot_seconds - slack), sent.tpot_seconds + slack)
+        yield _Observed("tpot_seconds", end_at, end_at, max(0.0, sent.tpot_seconds - slack), sent.tpot_seconds + slack)
 
 
-def _counted(signal: str, label: str, at_seconds: float, amount: int | None) -> Iterator[_Counted]:
+def _counted(signal: str, label: str, within: tuple[float, float], amount: int | None) -> Iterator[_Counted]:
     if amount:
-        yield _Counted((signal, label), at_seconds, float(amount))
+        yield _Counted((signal, label), *within, float(amount))

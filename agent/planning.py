@@ -91,7 +91,7 @@ def _promise(config: Config, slo: Slo) -> Promise:
         name=slo.name,
         service=slo.service,
         sli=slo.sli,
-        source=slo.source or ("canary" if slo.sli == "stall" else "engine"),
+        source=slo.source or ("canary" if slo.sli in ("stall", "correctness") else "engine"),
         objective_ratio=slo.objective_ratio,
         period_seconds=_period_seconds(slo),
         pairs=_pairs(config, slo),

@@ -43,8 +43,7 @@ class Replay:
             if isinstance(seen, ProbeResult):
                 if self.config.subtract_canaries:
                     memory.windows.own.end(seen.target, seen.sent)
-                if seen.feels_like_a_user:
-                    memory.windows.take_probe(seen)
+                memory.windows.take_probe(seen)
             elif isinstance(seen, SpanResult):
                 memory.windows.take_spans([seen], entry.at_seconds)
             elif seen is not None:

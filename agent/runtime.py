@@ -228,6 +228,9 @@ class Agent:
         before = self.view.memory.windows.targets.get(target.name)
         if before is None or before.last_attempt.outcome != scraped.reading.outcome:
             log.info("target %s outcome=%s %s", target.name, scraped.reading.outcome, scraped.reading.detail)
+        started_at = scraped.reading.process_start_seconds
+        if before is not None and before.last_ok is not None and started_at != before.last_ok.process_start_seconds:
+            self.view.canaries.restarted(target.name, started_at or scraped.reading.at_seconds)
         self.view.memory.windows.take(scraped.reading)
         self.metrics.scraped(scraped.reading)
         self._record(lambda recorder: recorder.write_scrape(scraped.reading, scraped.body))
@@ -263,6 +266,7 @@ class Agent:
             self._scrapers.pop(name, None)
             self.metrics.forget_target(name)
             self._canaries.gate.forget(name)
+            self.view.canaries.forget(name)
         log.info("targets now=%d gone=%s", len(targets), ",".join(sorted(gone)) or "none")
         self._targets = targets
         self.view.plan = plan
@@ -284,8 +288,7 @@ class Agent:
             log.warning("gpu readings off reason=%r", why_not)
 
     def _take_probe(self, result: ProbeResult) -> None:
-        if result.feels_like_a_user:
-            self.view.memory.windows.take_probe(result)
+        self.view.memory.windows.take_probe(result)
         self.view.canaries.take(result)
         self.metrics.probed(result)
         self._record(lambda recorder: recorder.write_probe(result))

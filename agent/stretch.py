@@ -49,8 +49,7 @@ def read_stretch(recording: Path, stretch: Stretch) -> tuple[Windows, Recorded]:
         seen = reader.read(entry)
         if isinstance(seen, ProbeResult):
             windows.own.end(seen.target, seen.sent)
-            if seen.feels_like_a_user:
-                windows.take_probe(seen)
+            windows.take_probe(seen)
         elif isinstance(seen, SpanResult):
             recorded.spans.append((entry.at_seconds, seen))
         elif seen is not None:

@@ -95,6 +95,7 @@ class Windows:
         self.increments: dict[EngineKey, deque[Increment]] = defaultdict(deque)
         self.probes: dict[str, deque[ProbeResult]] = defaultdict(deque)
         self.succeeded: set[str] = set()
+        self.answered_at_seconds: dict[str, float] = {}  # of the newest canary that asked for a known answer
         self.totals: dict[tuple[EngineKey, str], Buckets] = {}
         self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
         self.raw: dict[EngineKey, Raw] = {}
@@ -140,7 +141,15 @@ class Windows:
         self._drop_engines_gone(reading)
 
     def take_probe(self, result: ProbeResult) -> None:
-        """Keep one canary result. From its first success on, a target is known to serve what canaries ask for."""
+        """Keep one canary result. From its first success on, a target is known to serve what canaries ask for.
+
+        Kinds that ask what no user asks explain, and are not kept; what an answer says is an event of its own.
+        """
+        if result.kind == "correctness":
+            self.answered_at_seconds[result.target] = result.at_seconds
+            self._fresh_probes.append(result)
+        if not result.feels_like_a_user:
+            return
         results = self.probes[result.target]
         results.append(result)
         if result.is_ok:
@@ -165,6 +174,7 @@ class Windows:
         self.targets.pop(target, None)
         self.probes.pop(target, None)
         self.succeeded.discard(target)
+        self.answered_at_seconds.pop(target, None)
         self.span_seen_seconds.pop(target, None)
         self.own.forget(target)
         for key in [key for key in self.increments if key.target == target]:
@@ -183,9 +193,11 @@ class Windows:
         ready: dict[str, list[Increment]] = defaultdict(list)
         held: list[Increment] = []
         waiting: set[str] = set()
+        newest = {increment.key.target: increment.to_seconds for increment in self._fresh_increments}
         for increment in self._fresh_increments:
             target = increment.key.target
-            if now_seconds is not None and self.own.may_be_in(target, increment, now_seconds):
+            is_last = increment.to_seconds == newest[target]
+            if now_seconds is not None and self.own.may_be_in(target, increment, now_seconds, is_last=is_last):
                 waiting.add(target)
             if target in waiting:
                 held.append(increment)
@@ -193,7 +205,8 @@ class Windows:
                 ready[target].append(increment)
         told: dict[int, Increment] = {}
         for target, increments in ready.items():
-            self._tell_own(increments, self.own.find(target, increments), told)
+            found = self.own.find(target, increments, are_last=target not in waiting)
+            self._tell_own(increments, found, told)
         kept_back = {id(increment) for increment in held}
         counted = [told.get(id(i), i) for i in self._fresh_increments if id(i) not in kept_back]
         fresh = counted, self._fresh_probes, self._fresh_spans

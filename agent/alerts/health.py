@@ -52,18 +52,20 @@ def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, n
 
 
 def last_results(
-    windows: Windows, name: str, count: int, now_seconds: float, kind: str | None = None
+    windows: Windows, name: str, count: int, now_seconds: float, kind: str | None = None, model: str | None = None
 ) -> Sequence[ProbeResult]:
-    """The newest canary results of a target (of one kind, or any) that say something about the service, newest last.
+    """The newest canary results of a target that say something about the service, of one kind and model, or of any.
 
-    Results age out: when several planned ones are missing after them, canaries are not sent any more, and what the
-    last ones said is over.
+    The newest is the last. Results age out: when several planned ones are missing after them, canaries are not sent
+    any more, and what the last ones said is over.
     """
     known = name in windows.succeeded
     told = [
         result
         for result in windows.probes.get(name, ())
-        if kind in (None, result.kind) and is_bad(result.outcome, has_succeeded=known) is not None
+        if kind in (None, result.kind)
+        and model in (None, result.model)
+        and is_bad(result.outcome, has_succeeded=known) is not None
     ]
     usual = median(b.at_seconds - a.at_seconds for a, b in pairwise(told)) if len(told) > 1 else 0.0
     if told and now_seconds - told[-1].at_seconds > max(AGE_OUT_SECONDS, AGE_OUT_GAPS * usual):

@@ -1,12 +1,14 @@
 """Why nobody tells what an SLO counts: a rollout, engines that are down, or our own blindness."""
 
 from collections.abc import Sequence
+from math import inf
 
 from agent.alerts.health import last_results
 from agent.model import Silence, Slo, TargetStatus
 from agent.sli.engine import counted_signal
 from agent.windows import Windows
 
+ANSWERS_APART_SECONDS = 900.0  # three of correctness' default intervals
 ROLL_OUT_SECONDS = 600.0  # a cold start takes minutes: 2 to 7 with weights to load (facts of real rollouts)
 
 
@@ -40,6 +42,11 @@ def _no_page(ours: Sequence[TargetStatus], signal: str, windows: Windows, now_se
 
 def _no_canary(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_seconds: float) -> Silence | None:
     look_back = _look_back_seconds(slo)
+    if slo.sli == "correctness":
+        look_back = max(look_back, ANSWERS_APART_SECONDS)
+        if any(windows.answered_at_seconds.get(t.name, -inf) > now_seconds - look_back for t in ours):
+            return None
+        return Silence("blind", f"no canary asked for a known answer in {look_back / 60:.0f} min")
     last = [result for target in ours for result in last_results(windows, target.name, 1, now_seconds)]
     if any(result.at_seconds > now_seconds - look_back for result in last):
         return None

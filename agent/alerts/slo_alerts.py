@@ -122,6 +122,8 @@ def good_words(slo: Slo) -> str:
         return f"answered without an error{f' within {limit}' if limit else ''}"
     if slo.sli == "goodput":
         return f"TTFT at most {slo.ttft_seconds:g} s and TPOT at most {slo.tpot_seconds:g} s"
+    if slo.sli == "correctness":
+        return "a known answer given, no gibberish, no drift"
     if slo.sli == "stall":
         return f"no gap between two tokens over {limit}"
     return f"{slo.sli.upper()} at most {limit}"

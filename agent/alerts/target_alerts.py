@@ -98,15 +98,21 @@ def _with_cache_down(wanted: Wanted, caches: Sequence[TargetStatus]) -> Wanted:
 
 
 def _canary_down(status: TargetStatus, plan: Plan, windows: Windows, now_seconds: float) -> Iterator[Wanted]:
-    """Strikes are counted per kind of canary: one that is answered says nothing about another."""
-    for kind in sorted({result.kind for result in windows.probes.get(status.name, ())}):
-        results = last_results(windows, status.name, CANARY_STRIKES, now_seconds, kind)
+    """Strikes are counted per kind of canary and model: one that is answered says nothing about another.
+
+    Where a page shows several models, the alert is about the one that was asked for; the page's own changes its mind.
+    """
+    several = len({key.model for key in windows.increments if key.target == status.name}) > 1
+    asked = {(result.kind, result.model) for result in windows.probes.get(status.name, ())}
+    for kind, model in sorted(asked if several else {(kind, None) for kind, _ in asked}, key=str):
+        results = last_results(windows, status.name, CANARY_STRIKES, now_seconds, kind, model)
         if len(results) == CANARY_STRIKES and not any(result.is_ok for result in results):
             reasons = ", ".join(dict.fromkeys(result.outcome for result in results))
             words = results[-1].detail or "no further words"
             detail = f"the last {CANARY_STRIKES} {kind} canaries failed ({reasons}): {words}"
             summary = f"no {kind} canary gets an answer from {status.name}"
-            yield _wanted("CanaryDown", "page", status, plan, summary, detail)
+            about = replace(status, model=model) if model is not None else status
+            yield _wanted("CanaryDown", "page", about, plan, summary, detail)
             return
 
 

@@ -6,25 +6,28 @@ import os
 import time
 from collections.abc import Iterator
 
+from pydantic import ValidationError
+
 from agent.commands.common import add_examples, add_json, print_json
 from agent.commands.probe_words import flag_words
 from agent.errors import UsageError
 from probes.canary.chat import ChatCanary
+from probes.canary.item import CanaryItem
 from probes.canary.prober import base_url, run_probe
 from probes.canary.report import probe_json
 from probes.canary.task import ProbeTask
+from probes.catalogue import CANARIES, CANARY_KINDS
 from probes.clock import SystemClock
 from probes.sample import ProbeResult
-
-DEFAULTS = ChatCanary()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("url", metavar="URL", help="base address, such as http://vllm:8000")
     parser.add_argument("--model", help="served model name; default: the first of /v1/models")
-    parser.add_argument("--prompt", default=DEFAULTS.prompt, help="what is asked; default: %(default)r")
-    parser.add_argument("--max-tokens", type=int, default=DEFAULTS.max_tokens, help="default: %(default)s")
+    parser.add_argument("--kind", choices=CANARY_KINDS, default="chat", help="kind of canary; default: %(default)s")
+    parser.add_argument("--prompt", help=f"what is asked; default: {ChatCanary().prompt!r}, or the kind's own")
+    parser.add_argument("--max-tokens", type=int, help=f"default: {ChatCanary().max_tokens}, or the kind's own")
     parser.add_argument(
         "--token-env",
         default="SLO_AGENT_TOKEN",
@@ -35,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_examples(
         parser,
         "slo-agent probe http://vllm-0:8000",
+        "slo-agent probe http://vllm-0:8000 --kind kv_reuse",
         "SLO_AGENT_TOKEN=$KEY slo-agent probe https://llm.example.com --model my-model --json",
     )
 
@@ -43,24 +47,38 @@ def run(options: argparse.Namespace) -> int:
     """Exit code 0 when the canary was answered, 1 when not, 2 for an address that is none."""
     if base_url(options.url) is None:
         raise UsageError(f"{options.url!r} is no http address", "Write one such as http://vllm:8000.")
-    if options.max_tokens < 2:
+    if options.max_tokens is not None and options.max_tokens < 2:
         raise UsageError(f"--max-tokens is {options.max_tokens}", "At least 2 are needed: one token has no TPOT.")
     task = ProbeTask(
         target=options.url,
         url=options.url,
         model=options.model,
         token=os.environ.get(options.token_env) or None,
-        prompt=options.prompt,
-        max_tokens=options.max_tokens,
         planned_at_seconds=time.time(),
     )
-    result = asyncio.run(run_probe(task, SystemClock()))
+    result = asyncio.run(run_probe(_canary(options).fill(task), SystemClock()))
     if options.json:
         print_json(probe_json(result))
         return 0 if result.is_ok else 1
     for line in _lines(result):
         print(line)
     return 0 if result.is_ok else 1
+
+
+def _canary(options: argparse.Namespace) -> CanaryItem:
+    """The kind that is asked for, with what was given of its own; a pair's halves follow at once."""
+    kind = next(item for item in CANARIES if item.model_fields["kind"].default == options.kind)
+    given = {name: getattr(options, name) for name in ("prompt", "max_tokens") if getattr(options, name) is not None}
+    for name in given.keys() - kind.model_fields.keys():
+        option = f"--{name.replace('_', '-')}"
+        raise UsageError(f"kind {options.kind} takes no {option}", f"Leave {option} out, or take --kind chat.")
+    if options.kind == "kv_reuse":
+        given["gaps_seconds"] = [1]
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        raise UsageError(f"--{mistake['loc'][0]}: {mistake['msg']}", "See --help.") from None
 
 
 def _lines(result: ProbeResult) -> Iterator[str]:
@@ -82,6 +100,9 @@ def _lines(result: ProbeResult) -> Iterator[str]:
         yield f"phases         {phases}"
     if result.is_ok and result.timing_error_seconds is not None:
         yield f"timing error   {_milliseconds(result.timing_error_seconds)}: no time above is wrong by more"
+    for name, value in result.figures.items():
+        if value is not None:
+            yield f"{name:<21}  {value:.6g}"
     for number, flag in enumerate(result.flags):
         yield f"{'' if number else 'noticed':<14} {flag_words(flag)}"
 

@@ -1,7 +1,7 @@
 """Good and bad canaries: exact, one event each."""
 
 from agent.model import Counts, Events, Slo
-from probes.canary.outcomes import is_bad
+from probes.canary.outcomes import WHAT_IS_SAID, is_bad
 from probes.sample import ProbeResult
 
 
@@ -15,8 +15,10 @@ def canary_events(slo: Slo, result: ProbeResult, *, has_succeeded: bool) -> Even
 
 
 def _counts(slo: Slo, result: ProbeResult, *, has_succeeded: bool) -> Counts:
+    if slo.sli == "correctness":
+        return _said(result)
     failed = is_bad(result.outcome, has_succeeded=has_succeeded)
-    if failed is None:
+    if failed is None or not result.feels_like_a_user:
         return Counts()
     if failed:
         return Counts(bad=1)
@@ -30,6 +32,17 @@ def _counts(slo: Slo, result: ProbeResult, *, has_succeeded: bool) -> Counts:
         )
         return max(parts, key=lambda counts: (counts.bad, counts.undecided))  # both must be kept: the worse one tells
     return _against(_figure(slo, result), slo.threshold_seconds, error)
+
+
+def _said(result: ProbeResult) -> Counts:
+    """What an answer says: the second strike is bad; no answer at all says nothing about what it would have said."""
+    if result.kind != "correctness":
+        return Counts()
+    if result.outcome in WHAT_IS_SAID:
+        return Counts(bad=1)
+    if not result.is_ok:
+        return Counts()
+    return Counts(undecided=1) if result.figures.get("answer_right") is None else Counts(good=1)
 
 
 def _figure(slo: Slo, result: ProbeResult) -> float | None:

@@ -102,8 +102,10 @@ def _findings(view: View) -> list[dict[str, object]]:
 
 def _complete_from(results: Sequence[ProbeResult]) -> float | None:
     """The stamp before which results were dropped, of the good or of the others; None while all are there."""
-    kinds = ([one.at_seconds for one in results if one.is_ok], [one.at_seconds for one in results if not one.is_ok])
-    return max((min(stamps) for stamps in kinds if len(stamps) >= KEPT), default=None)
+    logs: dict[tuple[str, bool], list[float]] = {}
+    for one in results:
+        logs.setdefault((one.target, one.is_ok), []).append(one.at_seconds)
+    return max((min(stamps) for stamps in logs.values() if len(stamps) >= KEPT), default=None)
 
 
 def _signals(seen: SignalsView) -> dict[str, object]:

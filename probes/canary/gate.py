@@ -7,13 +7,12 @@ from typing import Final
 
 from probes.canary.item import CanaryItem
 from probes.canary.limits import CanaryLimits
-from probes.canary.outcomes import is_bad
+from probes.canary.outcomes import WHAT_IS_SAID, is_bad
 from probes.sample import ProbeResult
 
 HOUR_SECONDS: Final = 3600.0
 KEY_REFUSED: Final = ("auth", "proxy_auth", "tls_client_cert")
 KEY_RETRY_SECONDS: Final = 60.0  # more tries with a wrong key lock accounts
-WHAT_IS_SAID: Final = ("wrong_answer", "drift", "garbage_output")  # less load would not mend these
 LOADING: Final = ("connect_refused", "connect_reset", "unavailable")
 
 
@@ -24,6 +23,7 @@ class Pressure:
     requests_waiting: float | None = None
     kv_usage_ratio: float | None = None
     tokens_last_hour: float | None = None  # all of them, canaries' too
+    is_asleep: bool = False  # every engine of the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class Gate:
             known.first_seen_at_seconds = now_seconds
         if not limits.enabled:
             return Refusal("skipped_paused", "canary_limits.enabled is false")
+        if pressure.is_asleep and item.cost().tokens:
+            return Refusal("sleeping", "the engine sleeps; a canary would wake it, or wait for ever")
         refused_at = known.key_refused_at_seconds
         if refused_at is not None and now_seconds - refused_at < KEY_RETRY_SECONDS:
             return Refusal("skipped_backoff", "our key was refused: one try a minute")

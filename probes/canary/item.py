@@ -40,6 +40,12 @@ class CanaryItem(BaseModel):
     kind: ProbeKind
     interval_seconds: Seconds = Field(300, description="Planned time between two canaries on one target, seconds.")
     targets: list[str] = Field(["*"], description="Target names, or * for every vLLM target.")
+    ranks: bool = Field(
+        default=False, description="Asks one data-parallel rank after the other (X-data-parallel-rank), one a run."
+    )
+    adapters: bool = Field(
+        default=False, description="Asks the model and each of its LoRA adapters in /v1/models in turn, one a run."
+    )
     connect_timeout_seconds: Seconds = Field(3, description="Longest wait for a connection, seconds.")
     first_token_timeout_seconds: Seconds = Field(20, description="Longest wait for the first token, seconds.")
     stall_timeout_seconds: Seconds = Field(10, description="Longest gap between two tokens, seconds.")
@@ -54,6 +60,7 @@ class CanaryItem(BaseModel):
         return replace(
             task,
             kind=self.kind,
+            adapter_turn=int(task.planned_at_seconds // self.interval_seconds) if self.adapters else None,
             connect_timeout_seconds=self.connect_timeout_seconds,
             first_token_timeout_seconds=self.first_token_timeout_seconds,
             stall_timeout_seconds=self.stall_timeout_seconds,

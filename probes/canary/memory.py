@@ -26,5 +26,4 @@ class Memory:
     seeds: dict[tuple[str, str], Seed] = field(default_factory=dict)
     strikes: dict[tuple[str, str, str], int] = field(default_factory=dict)  # by question
     vectors: dict[tuple[str, str, str], tuple[float, ...]] = field(default_factory=dict)  # by text
-    adapters: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # LoRA adapters of each model
     logprobs: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)  # by fingerprint and question

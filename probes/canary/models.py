@@ -1,6 +1,7 @@
 """The models canary, the cheapest: is the front end alive, and what does it list? It asks the engine nothing."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
@@ -41,6 +42,7 @@ class Listed:
     names: tuple[str, ...]
     fault: StreamFault | None
     done: Exchange
+    parents: Mapping[str, str] = field(default_factory=dict)  # of LoRA adapters: the model they belong to
 
 
 @dataclass(slots=True)
@@ -91,12 +93,14 @@ async def listed(visit: Visit) -> Listed:
     if done.fault is not None:
         return Listed((), done.fault, done)
     try:
-        names = tuple(card["id"] for card in json.loads(body.content)["data"])
-    except (ValueError, LookupError, TypeError, RecursionError):
-        names = ()
+        cards = json.loads(body.content)["data"]
+        names = tuple(card["id"] for card in cards)
+        parents = {card["id"]: card["parent"] for card in cards if _is_name(card.get("parent"))}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        names, parents = (), {}
     names = tuple(name for name in names if _is_name(name))
     if names:
-        return Listed(names, None, done)
+        return Listed(names, None, done, parents)
     if body.content.lstrip().startswith(b"{"):
         return Listed((), StreamFault("no_model", "lists no model"), done)
     return Listed((), failure_of_body(body.content_type, bytes(body.content)), done)

@@ -87,6 +87,9 @@ OUTCOMES: Final[dict[str, Outcome]] = {
 }
 
 
+WHAT_IS_SAID: Final = ("wrong_answer", "drift", "garbage_output")  # an answer came; less load would not mend these
+
+
 def is_bad(outcome: str, *, has_succeeded: bool) -> bool | None:
     """Whether this outcome counts against availability; None when it does not count at all.
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -76,7 +76,17 @@ class Prober:
                 )
             model = self.memory.models[base] = listed.names[0]
             visit = Visit(task, base, model, at_seconds, ends_at, self.clock, self.transport, self.lag, self.memory)
+        if task.adapter_turn is not None:
+            visit = replace(visit, model=await _taken_in_turn(visit, task.adapter_turn))
         return await KINDS[task.kind](visit)
+
+
+async def _taken_in_turn(visit: Visit, turn: int) -> str:
+    """The model, or the LoRA adapter of it whose turn it is; the model where the list cannot be had."""
+    listed = await models.listed(visit)
+    adapters = sorted(name for name, parent in listed.parents.items() if parent == visit.model and name in listed.names)
+    choices = [visit.model, *adapters]
+    return choices[turn % len(choices)]
 
 
 def base_url(url: str) -> str | None:

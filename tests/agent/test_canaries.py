@@ -82,3 +82,39 @@ async def test_the_model_is_what_the_page_says_where_nobody_names_one() -> None:
     await sent.run(config.canaries[0], config.targets[0], config, 5.0)
     await sent.ask(config.targets[0], "asked", config)
     assert [task.model for task in process.tasks] == ["m", "asked"]
+
+
+async def test_of_a_fleet_the_owner_alone_sends_and_the_others_say_who_does() -> None:
+    outcomes, sent_by = [], []
+    for member in ("a", "b"):
+        config = a_config(fleet={"member": member, "members": ["a", "b"]})
+        sent, process = canaries(config)
+        result = await sent.run(config.canaries[0], config.targets[0], config, 5.0)
+        outcomes.append(result.outcome)
+        sent_by += [member] * len(process.tasks)
+        said = result.detail
+    assert sorted(outcomes) == ["ok", "skipped_not_owner"]
+    assert len(sent_by) == 1
+    assert said in ("", f"{sent_by[0]} probes this target")
+
+
+async def test_ranks_take_turns() -> None:
+    config = a_config(canaries=[{"kind": "chat", "ranks": True, "interval_seconds": 10}])
+    sent, process = canaries(config)
+    pages = [page(1.0, engine, requests_waiting=0) for engine in ("0", "1")]
+    sent.view.memory.windows.take(replace(pages[0], samples=pages[0].samples + pages[1].samples))
+    for planned in (0.0, 10.0, 20.0):
+        await sent.run(config.canaries[0], config.targets[0], config, planned)
+    assert [task.rank for task in process.tasks] == ["0", "1", "0"]
+
+
+async def test_72_a_sleeping_engine_is_left_asleep() -> None:
+    """It answers /health and serves nobody; its front end may still be asked for its models."""
+    config = a_config(canaries=[{"kind": "chat"}, {"kind": "models"}])
+    sent, process = canaries(config)
+    states = {"awake": 0.0, "discard_all": 1.0}
+    asleep = [Sample("engine_sleep_state", "gauge", "0", "m", value, state) for state, value in states.items()]
+    sent.view.memory.windows.take(Reading("a", "vllm", 1.0, samples=tuple(asleep)))
+    results = [await sent.run(canary, config.targets[0], config, 5.0) for canary in config.canaries]
+    assert [result.outcome for result in results] == ["sleeping", "ok"]
+    assert [task.kind for task in process.tasks] == ["models"]

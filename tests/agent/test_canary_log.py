@@ -1,10 +1,11 @@
 """The canary log and the living view: what people and scrapers see of canaries."""
 
 import math
+from dataclasses import replace
 
 from fake_engine import FakeEngine
 
-from agent.canary_log import EDGES, KEPT, CanaryLog
+from agent.canary_log import EDGES, KEPT, MOST, CanaryLog
 from agent.config import Config
 from agent.living import LivingView
 from agent.plan import Plan
@@ -30,6 +31,35 @@ def test_failures_are_kept_longer_than_successes_and_the_newest_come_first() -> 
     assert len(recent) == KEPT + 1
     assert recent[0].at_seconds == 200
     assert recent[-1].outcome == "server_error"
+
+
+def test_a_busy_target_pushes_no_other_out() -> None:
+    log = CanaryLog()
+    log.take(replace(result(0), target="quiet"))
+    for at in range(200):
+        log.take(result(at))
+    assert sum(one.target == "quiet" for one in log.recent()) == 1
+    assert len(log.recent()) == KEPT + 1
+
+
+def test_however_many_targets_the_log_is_bounded() -> None:
+    log = CanaryLog()
+    for at in range(MOST + 500):
+        log.take(replace(result(at), target=f"t{at % 400}"))
+    assert len(log.recent()) == MOST
+    log.forget("t0")
+    assert all(one.target != "t0" for one in log.recent())
+
+
+def test_71_a_restart_in_the_middle_is_told_with_the_failure() -> None:
+    """The process began at 105 s: what failed around then says so; a success, and what failed long before, does not."""
+    log = CanaryLog()
+    for at, outcome in ((10, "server_error"), (100, "reset_midstream"), (101, "ok")):
+        log.take(result(at, outcome))
+    log.restarted("vllm-0", 105.0)
+    assert {one.outcome: "restarted" in one.flags for one in log.recent()} == {
+        "server_error": False, "reset_midstream": True, "ok": False
+    }  # fmt: skip
 
 
 def test_only_successes_have_latencies_and_each_gap_counts() -> None:

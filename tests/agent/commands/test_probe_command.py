@@ -97,11 +97,25 @@ async def test_the_timing_error_and_what_was_noticed_are_in_words(capsys: pytest
     assert line.endswith(" ms: no time above is wrong by more")
 
 
-def test_every_flag_of_a_chat_canary_has_words() -> None:
-    """The flags are named where they are set; those of the other kinds are no business of `probe`."""
-    folder = Path(__file__).parents[3] / "probes" / "canary"
-    places = ("answer.py", "figures.py", "visit.py")
-    flags = {flag for place in places for flag in re.findall(r'flags\["(\w+)"\]', (folder / place).read_text("utf-8"))}
+async def test_another_kind_shows_what_only_it_measures(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server(tiny) as served:
+        code = await asyncio.to_thread(main, ["probe", served.url, "--kind", "models"])
+    assert code == 0
+    assert "models                 1" in capsys.readouterr().out.splitlines()
+
+
+async def test_an_option_that_a_kind_does_not_take_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    code = await asyncio.to_thread(main, ["probe", "http://127.0.0.1:1", "--kind", "models", "--prompt", "hi"])
+    assert code == 2
+    assert "kind models takes no --prompt" in capsys.readouterr().err
+
+
+def test_every_flag_has_words() -> None:
+    """The flags are named where they are set."""
+    root = Path(__file__).parents[3] / "probes"
+    files = [root / "stream.py", *(root / "canary").glob("*.py")]
+    text = "".join(path.read_text("utf-8") for path in files)
+    flags = set(re.findall(r'flags\["(\w+)"\]', text)) | set(re.findall(r'_flag\("(\w+)"\)', text))
     assert flags <= set(FLAGS)
     assert flag_words("coalesced").startswith("coalesced: some tokens arrived together")
     assert flag_words("new_one") == "new_one"

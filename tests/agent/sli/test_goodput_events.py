@@ -114,3 +114,28 @@ def test_a_canary_keeps_both_or_is_bad(result: ProbeResult, counts: Counts) -> N
 def test_a_canary_stalls_when_any_gap_is_over_the_threshold(gaps: tuple[float, ...], counts: Counts) -> None:
     slo = replace(SLO, sli="stall", source="canary", threshold_seconds=1.0)
     assert canary_events(slo, replace(OK, itl_gaps_seconds=gaps), has_succeeded=True).counts == counts
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "right", "counts"),
+    [
+        ("correctness", "ok", 1.0, Counts(good=1)),
+        ("correctness", "ok", 0.0, Counts(good=1)),  # the first strike is no fault yet
+        ("correctness", "ok", None, Counts(undecided=1)),  # it only reasons
+        ("correctness", "wrong_answer", 0.0, Counts(bad=1)),
+        ("correctness", "garbage_output", 0.0, Counts(bad=1)),
+        ("correctness", "stall_timeout", None, Counts()),  # what it would have said is not known
+        ("chat", "ok", None, Counts()),
+    ],
+)
+def test_what_an_answer_says_is_an_event_of_its_own(
+    kind: str, outcome: str, right: float | None, counts: Counts
+) -> None:
+    slo = replace(SLO, sli="correctness", source="canary", threshold_seconds=None)
+    result = replace(OK, kind=kind, outcome=outcome, figures={"answer_right": right})
+    assert canary_events(slo, result, has_succeeded=True).counts == counts
+
+
+def test_a_known_answer_is_no_event_of_another_promise() -> None:
+    slo = replace(SLO, sli="availability", source="canary", threshold_seconds=None)
+    assert canary_events(slo, replace(OK, kind="correctness"), has_succeeded=True).counts == Counts()

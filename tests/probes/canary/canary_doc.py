@@ -22,6 +22,25 @@ A canary is a request of our own, sent as a user would send it. It is the one vi
 on the service's own counters: it sees an engine that hangs while `/health` says 200, and it sees it while no user is
 there.
 """
+PLACES = """
+## Each rank, each adapter, each place
+
+`ranks: true` asks one data-parallel rank after the other (`X-data-parallel-rank`, one a run), so that a dead rank is
+not lost among its neighbours; `adapters: true` asks the model and each LoRA adapter that /v1/models lists under it in
+turn. `rank` and `model` of a result say who was asked. A gateway may strip the header.
+
+Give the targets of one service the label `vantage`: `engine` (a pod), `service` (its Service) or `gateway`. Their
+canaries are compared: where those at the gateway fail and those at the engines are answered, the page says that the
+fault lies in the gateway, or on the way from it; where one place adds time to the first token, it says how much. The
+same sentences stand in `findings` of /api/v1/probes. Each target has one as well, and faults that look alike in a
+health check are told apart: slow, half dead (the models are listed, no token comes), gibberish, not a stream.
+
+## One prober per target
+
+A node's own agent finds its node's pods alone (`node` in the Kubernetes discovery). Several agents that watch the same
+targets name each other in `fleet.members`: rendezvous hashing gives each target one owner, which sends its canaries;
+the others' results are `skipped_not_owner`. When a member goes and is taken from the list, only its targets move.
+"""
 LIMITS = """
 ## What they may take
 
@@ -65,7 +84,7 @@ TTFT is flagged `client_lag`. `tests/benchmarks/test_probe_timing.py` measures b
 
 def canary_document() -> str:
     """The whole page, ending in a newline."""
-    return "\n".join([HEAD, *_kinds(), LIMITS, *_outcomes(), "", *_cases()]) + "\n"
+    return "\n".join([HEAD, *_kinds(), PLACES, LIMITS, *_outcomes(), "", *_cases()]) + "\n"
 
 
 def _kinds() -> Iterator[str]:
@@ -75,7 +94,8 @@ def _kinds() -> Iterator[str]:
         canary = item()
         yield f"| `{canary.kind}` | {item.__doc__} | {canary.interval_seconds:g} s | {cost_words(canary)} |"
     yield "\n`chat` and `models` are on where the config names no canaries."
-    yield "Only `chat` and `completion` ask what users ask: their results alone are events of an SLO.\n"
+    yield "Only `chat`, `completion`, `responses` and `embedding` ask what users ask: their results are events of SLOs;"
+    yield "those of `correctness` are the events of `sli: correctness`.\n"
     yield "| kind | figure | meaning |\n|---|---|---|"
     for kind, figures in KIND_FIGURES.items():
         yield from (f"| `{kind}` | `{name}` | {meaning} |" for name, meaning in figures.items())

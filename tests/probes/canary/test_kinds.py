@@ -349,6 +349,25 @@ async def test_a_broken_first_vector_is_no_measure_for_the_next() -> None:
         assert [(await prober.probe(task)).outcome for _ in range(2)] == ["wrong_answer", "ok"]
 
 
+async def test_the_model_and_its_adapters_take_turns() -> None:
+    """Of the list, those whose parent is the model; another model's adapter is none of them."""
+    cards = [
+        {"id": "m"},
+        {"id": "l2", "parent": "m"},
+        {"id": "l1", "parent": "m"},
+        {"id": "x", "parent": "n"},
+        {"id": "n"},
+    ]
+    listing = (reply("200 OK", {"data": cards}),)
+    asked = []
+    for turn in range(4):
+        async with nasty_server(listing, GOOD) as server:
+            task = replace(TASK, url=f"http://127.0.0.1:{server.port}", adapter_turn=turn)
+            await Prober(SystemClock()).probe(task)
+            asked.append(server.body()["model"])
+    assert asked == ["m", "l1", "l2", "m"]
+
+
 async def test_a_rank_is_asked_for_in_the_header() -> None:
     async with nasty_server(GOOD) as server:
         task = replace(TASK, url=f"http://127.0.0.1:{server.port}", rank="1")
