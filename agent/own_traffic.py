@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent.raw import SignalKey
@@ -58,6 +58,19 @@ class Own:
     histograms: Mapping[str, OwnBuckets] = field(default_factory=dict)
     in_flight: float = 0.0
     unanswered: float = 0.0
+
+
+def own_together(before: Own | None, later: Own | None) -> Own | None:
+    """What is ours in two increments that follow each other, whose histograms have the same edges."""
+    if before is None or later is None:
+        return later if before is None else replace(before, in_flight=0.0, unanswered=0.0)
+    counters, histograms = dict(before.counters), dict(before.histograms)
+    for place, part in later.counters.items():
+        counters[place] = counters.get(place, 0.0) + part
+    for signal, ours in later.histograms.items():
+        known = histograms.get(signal)
+        histograms[signal] = ours if known is None else OwnBuckets(known.low + ours.low, known.high + ours.high)
+    return replace(later, counters=counters, histograms=histograms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from agent.stats.buckets import Buckets
 from probes.sample import HistogramSample
 
 SignalKey = tuple[str, str]  # (signal, label)
+ZERO = 0.0  # one object for most of the numbers that are kept for an hour
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ def rises(
     for place, value in now.items():
         last = before.get(place)
         if last is not None:
-            found[place] = value - last if value >= last else value
+            found[place] = (value - last if value >= last else value) or ZERO
         elif was_whole and place[1]:
             found[place] = value
     return found
@@ -76,4 +77,4 @@ def _is_torn(before: HistogramSample | None, now: HistogramSample) -> bool:
 
 def _grown(before: HistogramSample, now: HistogramSample) -> tuple[float, ...]:
     grown = tuple(map(sub, now.counts, before.counts))
-    return (grown[0], *map(sub, grown[1:], grown))
+    return tuple([rise or ZERO for rise in (grown[0], *map(sub, grown[1:], grown))])

@@ -1,15 +1,21 @@
 """Windows keep what probes saw: per engine, what happened between two readings, with the time it happened in."""
 
+import math
+import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
+from agent.increment import EngineKey as EngineKey  # noqa: PLC0414  here is where all the others look for them
+from agent.increment import Increment as Increment  # noqa: PLC0414
+from agent.increment import joined
 from agent.own_traffic import Own, OwnTraffic
 from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
-from probes.sample import HistogramSample, ProbeResult, Reading
+from probes.sample import HistogramSample, PageWarning, ProbeResult, Reading
 from probes.spans.result import SpanResult
 from probes.systems import ROUTERS
 
@@ -21,6 +27,8 @@ INCOMPLETE = (
     "page_cut",
     "odd_histograms",
 )  # a page warned about so may lack a series
+FINE_SECONDS = 360.0  # the newest five minutes stay as they were read: alerts, causes and advice look at them
+MOST_ENGINES = 512  # of one target, with the models they serve: those that are gone longest leave first
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
 CLOCK_STEP_SECONDS = 30.0  # a reading so much older than the last one is no late one: the clock was set back
 START_TOLERANCE_SECONDS = 1.0  # process start times of one process differ by rounding
@@ -29,42 +37,6 @@ OTHER_PROCESS = (
     "the page is of another process than the one before; is this address a load balancer? "
     "Name each replica as a target of its own"
 )
-
-
-class EngineKey(NamedTuple):
-    """One engine as seen through one target."""
-
-    target: str
-    source: str
-    engine: str
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
-class Increment:
-    """What one engine did in (from_seconds, to_seconds]; the gauges are those of the later reading.
-
-    `restarted` says that its process is another one than before: requests in flight are gone.
-    `own` is what our canaries have in it; None before that is known, and where nothing is ours.
-    """
-
-    key: EngineKey
-    from_seconds: float
-    to_seconds: float
-    counters: Mapping[SignalKey, float]
-    histograms: Mapping[str, Buckets]
-    gauges: Mapping[SignalKey, float]
-    restarted: bool
-    own: Own | None = None
-
-    def users(self, signal: str) -> dict[str, float]:
-        """The rise of a counter without our own part, by its label; empty where the page did not have it."""
-        ours = self.own.counters if self.own is not None else {}
-        return {
-            label: rise - ours.get((name, label), 0.0)
-            for (name, label), rise in self.counters.items()
-            if name == signal
-        }
 
 
 class ArrivedSpan(NamedTuple):
@@ -87,10 +59,17 @@ class TargetLog:
 
 
 class Windows:
-    """All state that readings leave behind. `keep_seconds` is how long increments and canary results are kept."""
+    """All state that readings leave behind.
+
+    `keep_seconds` is how long increments and canary results are kept, increments as they were read for `fine_seconds`
+    and then joined; without an end to the one there is none to the other.
+    """
 
     def __init__(self, keep_seconds: float = KEEP_SECONDS) -> None:
         self.keep_seconds = keep_seconds
+        has_end = keep_seconds < math.inf
+        self.fine_seconds, self.most_engines = (FINE_SECONDS, MOST_ENGINES) if has_end else (math.inf, sys.maxsize)
+        self._joined: dict[EngineKey, int] = defaultdict(int)  # so many of the oldest increments are done with
         self.targets: dict[str, TargetLog] = {}
         self.increments: dict[EngineKey, deque[Increment]] = defaultdict(deque)
         self.probes: dict[str, deque[ProbeResult]] = defaultdict(deque)
@@ -108,6 +87,7 @@ class Windows:
         self._fresh_probes: list[ProbeResult] = []
         self.span_seen_seconds: dict[str, float] = {}  # when the last span of each target came
         self._fresh_spans: list[ArrivedSpan] = []
+        self._gone: list[EngineKey] = []
 
     def take(self, reading: Reading) -> None:
         """Keep one look at one target. A reading not newer than the last one of that target is ignored, unless it is so
@@ -128,7 +108,7 @@ class Windows:
             log.last_attempt = replace(reading, outcome="other_process", detail=OTHER_PROCESS)
             return
         log.last_ok = reading
-        engines = _by_engine(reading)
+        engines = self._bounded(_by_engine(reading), log)
         restarted = self._restarted(engines, before, reading)
         for key in restarted:
             self.raw.pop(key, None)  # nothing of the new process can be compared with the old one
@@ -138,7 +118,7 @@ class Windows:
             increment = self._difference(key, raw, log, before, reading, restarted=key in restarted)
             self.raw.setdefault(key, Raw()).update(raw)
             self._keep(increment)
-        self._drop_engines_gone(reading)
+        self._drop_engines_gone(reading, engines)
 
     def take_probe(self, result: ProbeResult) -> None:
         """Keep one canary result. From its first success on, a target is known to serve what canaries ask for.
@@ -177,12 +157,7 @@ class Windows:
         self.answered_at_seconds.pop(target, None)
         self.span_seen_seconds.pop(target, None)
         self.own.forget(target)
-        for key in [key for key in self.increments if key.target == target]:
-            del self.increments[key]
-            self.raw.pop(key, None)
-        for totals in (self.totals, self.own_totals):
-            for place in [place for place in totals if place[0].target == target]:
-                del totals[place]
+        self._drop([key for key in self.increments if key.target == target])
 
     def drain(self, now_seconds: float | None = None) -> tuple[list[Increment], list[ProbeResult], list[ArrivedSpan]]:
         """What came in since the last call, each increment, canary result and span exactly once.
@@ -228,6 +203,11 @@ class Windows:
                 is_same = known is not None and known.edges == ours.high.edges
                 self.own_totals[after.key, signal] = known + ours.high if known is not None and is_same else ours.high
 
+    def gone(self) -> list[EngineKey]:
+        """Engines that were forgotten since the last call."""
+        gone, self._gone = self._gone, []
+        return gone
+
     def between(self, start_seconds: float, end_seconds: float, targets: Iterable[str]) -> Iterator[Increment]:
         """Increments of these targets that end in (start_seconds, end_seconds]."""
         wanted = set(targets)
@@ -240,6 +220,7 @@ class Windows:
         log.first_attempt_at_seconds, log.last_ok = reading.at_seconds, None
         for key in [key for key in self.increments if key.target == reading.target]:
             self.raw.pop(key, None)
+            self._joined.pop(key, None)
             kept = [i for i in self.increments[key] if i.to_seconds <= reading.at_seconds]
             if kept:
                 self.increments[key] = deque(kept)
@@ -252,19 +233,61 @@ class Windows:
         self._fresh_increments.append(increment)
         while kept and kept[0].to_seconds < increment.to_seconds - self.keep_seconds:
             kept.popleft()
+            self._joined[increment.key] = max(0, self._joined[increment.key] - 1)
+        self._join_older(increment.key, kept)
         for signal, buckets in increment.histograms.items():
             place = (increment.key, signal)
             known = self.totals.get(place)
             same_layout = known is not None and known.edges == buckets.edges
             self.totals[place] = known + buckets if known is not None and same_layout else buckets
 
-    def _drop_engines_gone(self, now: Reading) -> None:
-        """Engines that have not been on this target's page for as long as anything is kept."""
+    def _join_older(self, key: EngineKey, kept: deque[Increment]) -> None:
+        """Make few of the many increments that are older than `fine_seconds`."""
+        place, oldest_fine = self._joined[key], kept[-1].to_seconds - self.fine_seconds
+        while kept[place].to_seconds < oldest_fine:
+            both = joined(kept[place - 1], kept[place]) if place else None
+            if both is None:
+                place += 1
+            else:
+                kept[place - 1] = both
+                del kept[place]
+        self._joined[key] = place
+
+    def _bounded(self, engines: Mapping[EngineKey, Raw], log: TargetLog) -> Mapping[EngineKey, Raw]:
+        """At most `most_engines` of one page, those that are known already first; what is left out is told."""
+        if len(engines) <= self.most_engines or log.last_ok is None:
+            return engines
+        words = f"{len(engines)} engines and models on one page; {self.most_engines} of them are watched"
+        warnings = (*log.last_ok.warnings, PageWarning("too_many_engines", words))
+        log.last_ok = log.last_attempt = replace(log.last_ok, warnings=warnings)
+        return {key: engines[key] for key in sorted(engines, key=lambda key: key not in self.raw)[: self.most_engines]}
+
+    def _drop_engines_gone(self, now: Reading, on_page: Collection[EngineKey]) -> None:
+        """Engines that have not been on this target's page for as long as anything is kept, and of too many the first
+        that went.
+        """
+        ours = sorted(
+            (kept[-1].to_seconds, key)
+            for key, kept in self.increments.items()
+            if key.target == now.target and key not in on_page
+        )
+        surplus = max(0, len(ours) + len(on_page) - self.most_engines)
         oldest = now.at_seconds - self.keep_seconds
-        gone = [k for k, kept in self.increments.items() if k.target == now.target and kept[-1].to_seconds < oldest]
-        for key in gone:
-            del self.increments[key]
+        self._drop([key for place, (seen, key) in enumerate(ours) if seen < oldest or place < surplus])
+
+    def _drop(self, keys: Collection[EngineKey]) -> None:
+        """Forget these engines; whoever keeps something of them is told by `gone`."""
+        if not keys:
+            return
+        for key in keys:
+            self.increments.pop(key, None)
             self.raw.pop(key, None)
+            self._joined.pop(key, None)
+        dropped = set(keys)
+        for totals in (self.totals, self.own_totals):
+            for place in [place for place in totals if place[0] in dropped]:
+                del totals[place]
+        self._gone.extend(keys)
 
     def _difference(
         self, key: EngineKey, raw: Raw, log: TargetLog, before: Reading | None, now: Reading, *, restarted: bool
@@ -344,13 +367,19 @@ def _by_engine(reading: Reading) -> dict[EngineKey, Raw]:
     engines: dict[EngineKey, Raw] = defaultdict(Raw)
     for sample in reading.samples:
         raw = engines[EngineKey(reading.target, reading.source, sample.engine, sample.model)]
-        place = raw.counters if sample.kind == "counter" else raw.gauges
-        place[sample.signal, sample.label] = sample.value
+        numbers = raw.counters if sample.kind == "counter" else raw.gauges
+        numbers[_place(sample.signal, sample.label)] = sample.value
     for histogram in reading.histograms:
         engines[EngineKey(reading.target, reading.source, histogram.engine, histogram.model)].histograms[
             histogram.signal
         ] = histogram
     return engines
+
+
+@lru_cache(maxsize=4096)
+def _place(signal: str, label: str) -> SignalKey:
+    """One and the same tuple for one signal: thousands of increments hold it."""
+    return signal, label
 
 
 def _was_whole(reading: Reading) -> bool:

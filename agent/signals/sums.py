@@ -6,13 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
+from agent.increment import COARSE_SECONDS, Spread
 from agent.model import Level
 from agent.stats.between import Between
 from agent.stats.buckets import Buckets, merged
 from agent.windows import EngineKey, Increment
 
 PATIENCE = 2.5  # usual gaps between readings without one, and a gauge is no longer known (as a target's page, then)
+
+
+class GaugeReading(NamedTuple):
+    """A gauge of one engine, as read at `at_seconds`, and how it was in the readings that this one stands for."""
+
+    at_seconds: float
+    key: EngineKey
+    last: float
+    spread: Spread
 
 
 @dataclass(slots=True)
@@ -25,7 +36,7 @@ class Sums:
     own_low: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
     own_high: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
     spans: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
-    gauges: dict[str, list[tuple[float, EngineKey, float]]] = field(default_factory=lambda: defaultdict(list))
+    gauges: dict[str, list[GaugeReading]] = field(default_factory=lambda: defaultdict(list))
 
     def counter(self, signal: str, label: str = "") -> float | None:
         """The rise of a counter; None when no page had it."""
@@ -71,19 +82,26 @@ class Sums:
         """A gauge of all engines together (added up, or averaged), at every instant at which all of them are known.
 
         Engines are read at different instants: each counts with its latest reading, from about its first one on, until
-        it has not been read for a while. None without readings.
+        it has not been read for a while. None without readings. Of joined readings (see agent/increment.py) the means
+        are added up for the mean, and the largest ones for the largest: those of engines that peaked within the same
+        ten seconds.
         """
-        readings = sorted(self.gauges.get(signal, ()), key=lambda reading: reading[0])
+        readings = sorted(self.gauges.get(signal, ()), key=lambda reading: reading.at_seconds)
         stays = _stays(readings)
-        latest: dict[EngineKey, tuple[float, float]] = {}
-        values = []
-        for at, key, value in readings:
-            latest[key] = (at, value)
+        latest: dict[EngineKey, tuple[float, GaugeReading]] = {}
+        means, weights, largest, last = 0.0, 0, -math.inf, 0.0
+        for reading in readings:
+            at = reading.at_seconds
+            latest[reading.key] = (at, reading)
             there = [key for key, stay in stays.items() if stay.from_seconds <= at <= stay.to_seconds]
             known = [latest[key][1] for key in there if key in latest and at - latest[key][0] <= stays[key].patience]
             if len(known) == len(there):
-                values.append(sum(known) / (len(known) if as_mean else 1))
-        return Level(sum(values) / len(values), max(values), values[-1]) if values else None
+                share = len(known) if as_mean else 1
+                means += reading.spread.readings * sum(one.spread.mean for one in known) / share
+                weights += reading.spread.readings
+                largest = max(largest, sum(one.spread.largest for one in known) / share)
+                last = sum(one.last for one in known) / share
+        return Level(means / weights, largest, last) if weights else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +113,15 @@ class _Stay:
     patience: float
 
 
-def _stays(readings: Sequence[tuple[float, EngineKey, float]]) -> dict[EngineKey, _Stay]:
+def _stays(readings: Sequence[GaugeReading]) -> dict[EngineKey, _Stay]:
     times: dict[EngineKey, list[float]] = defaultdict(list)
-    for at, key, _ in readings:
-        times[key].append(at)
+    joined: set[EngineKey] = set()
+    for reading in readings:
+        times[reading.key].append(reading.at_seconds)
+        if reading.spread.readings > 1:
+            joined.add(reading.key)
     gaps = {key: median(b - a for a, b in pairwise(at)) for key, at in times.items() if len(at) > 1}
+    gaps |= {key: max(gaps.get(key, 0.0), COARSE_SECONDS) for key in joined}
     usual = max(gaps.values(), default=0.0)
     return {
         key: _Stay(at[0] - (gap := gaps.get(key, usual)), at[-1] + PATIENCE * gap, PATIENCE * gap)
@@ -117,7 +139,8 @@ def add_up(increments: Iterable[Increment]) -> Sums:
             sums.histograms[signal].append(buckets)
         for (signal, label), value in increment.gauges.items():
             if not label:
-                sums.gauges[signal].append((increment.to_seconds, increment.key, value))
+                spread = increment.spreads.get((signal, label)) or Spread(value, value, 1)
+                sums.gauges[signal].append(GaugeReading(increment.to_seconds, increment.key, value, spread))
         if increment.own is not None:
             for place, part in increment.own.counters.items():
                 sums.own[place] += part

@@ -1,8 +1,9 @@
 """Counting: what came in since the last tick becomes good, bad and undecided events of every SLO."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
 from agent.model import Events, SliName, SliSource, Slo
 from agent.sli.canary import canary_events
@@ -56,6 +57,16 @@ class PendingBook:
             self._concerned[place] = tuple(s for s in slos if s.source == source and concerns(s, facts, model))
         return self._concerned[place]
 
+    def forget(self, gone: Collection[EngineKey]) -> None:
+        """Drop what is kept of engines that are gone: what they still had inside is not counted any more."""
+        lost = set(gone)
+        for place in [place for place in self.balances if place[1] in lost]:
+            del self.balances[place]
+        for key in lost:
+            self.spans.pop((key.target, key.model), None)
+            for source in get_args(SliSource):
+                self._concerned.pop((key.target, key.model, source), None)
+
     def keep(self, slos: tuple[Slo, ...], targets: Mapping[str, TargetFacts], windows: Windows) -> None:
         """Drop what is no longer asked for. An SLO that counts other events than before begins anew: the events of
         another threshold are not its own. A new objective changes no event.
@@ -107,6 +118,8 @@ def count_events(
             buckets = windows.events[slo.name]
             buckets.begin(result.planned_at_seconds)
             buckets.add(canary_events(slo, result, has_succeeded=result.target in windows.succeeded))
+    if gone := windows.gone():
+        pending.forget(gone)
 
 
 def _count_increment(increment: Increment, windows: Windows, pending: PendingBook) -> None:

@@ -32,7 +32,7 @@ class Buckets:
         """Both together, on the edges they share: where layouts differ, bounds widen and nothing is guessed."""
         total = None if self.total is None or other.total is None else self.total + other.total
         if self.edges == other.edges:
-            return Buckets(self.edges, tuple(map(add, self.counts, other.counts)), total)
+            return Buckets(self.edges, tuple([count or 0.0 for count in map(add, self.counts, other.counts)]), total)
         shared = tuple(sorted(set(self.edges) & set(other.edges)))
         left, right = self.on(shared), other.on(shared)
         return Buckets(shared, tuple(a + b for a, b in zip(left.counts, right.counts, strict=True)), total)
