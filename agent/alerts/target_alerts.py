@@ -131,9 +131,14 @@ def _wanted(name: str, severity: str, status: TargetStatus, plan: Plan, summary:
     words = {
         "summary": summary,
         "description": detail,
-        "cause": detail if status.health != "up" or name != "CanaryDown" else f"{detail}; its metrics page answers",
+        "cause": f"{detail}; its metrics page answers{_said(status)}" if status.health == "up" else detail,
         "recommendation": MENDS.get(name, ""),
         "dashboard_url": plan.dashboard_url,
         "page_url": plan.page_url,
     }
     return Wanted(labels, words)
+
+
+def _said(status: TargetStatus) -> str:
+    """What the page of a target that is up says beyond that, such as that the engine sleeps."""
+    return f" and says that {status.detail}" if status.detail else ""

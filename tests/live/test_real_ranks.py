@@ -53,7 +53,7 @@ def agent(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
     config = {
         "tick_seconds": 1,
         "targets": [{"name": "engine", "url": url}],
-        "scrape": {"interval_seconds": 1, "timeout_seconds": 5},
+        "scrape": {"interval_seconds": 2, "timeout_seconds": 2},
         "gpu": {"enabled": "no"},
         "slos": [{"name": "ttft", "sli": "ttft", "objective_ratio": 0.99, "threshold_seconds": 2.5}],
     }

@@ -254,6 +254,10 @@ def test_verdicts_are_the_benchs(run: Run, at: str) -> None:
     )
     for r in differing:
         own_ttft_gap, own_tpot_gap = r.gaps()
+        tell(
+            f"  request {r.number} differs: client TTFT {r.client_ttft * 1e3:.2f} ms, {own_ttft_gap * 1e3:.2f} over "
+            f"the server's; TPOT {r.client_tpot * 1e3:.3f} ms, {own_tpot_gap * 1e3:.3f} over the server's"
+        )
         is_near = abs(r.client_ttft - ttft) <= max(ttft_gap, own_ttft_gap)
         assert is_near or abs(r.client_tpot - tpot) <= max(tpot_gap, own_tpot_gap)
     if at == "its own medians":

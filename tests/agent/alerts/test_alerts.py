@@ -189,6 +189,18 @@ def test_a_stuck_engine_names_the_cache_server_that_is_down() -> None:
     assert "restart the cache server cache" in alerts["EngineStuck"].annotations["recommendation"]
 
 
+def test_canaries_that_an_engine_asleep_does_not_answer_tell_that_it_sleeps() -> None:
+    memory = Memory()
+    page = FakeEngine().reading(T0)
+    asleep = Sample("engine_sleep_state", "gauge", "0", "m", 1.0, "discard_all")
+    memory.windows.take(replace(page, samples=(*page.samples, asleep)))
+    for at in range(3):
+        memory.windows.take_probe(canary(T0 + at, "first_token_timeout"))
+    (alert,) = tick(plan_of(), memory, T0 + 5).snapshot.alerts
+    assert alert.name == "CanaryDown"
+    assert "its metrics page answers and says that engine 0 sleeps (discard_all)" in alert.annotations["cause"]
+
+
 def test_an_agent_that_does_not_look_says_so() -> None:
     memory, plan = Memory(), plan_of(node="n1")
     memory.windows.take(FakeEngine().reading(T0))
