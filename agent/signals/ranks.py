@@ -8,7 +8,7 @@ from statistics import median
 from agent.windows import EngineKey, Increment
 
 SLOW_TIMES = 2.0  # ranks of one deployment do the same work; twice the others' gap is no matter of load
-LEAST_GAPS = 50.0  # fewer say nothing of a mean
+LEAST_GAPS = 200.0  # fewer say little of a mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,14 +277,14 @@ def test_a_window_is_open_at_its_start_and_closed_at_its_end() -> None:
 
 
 def test_ranks_behind_one_address_are_told_beside_each_other() -> None:
-    """100 gaps of 20 ms and 100 of 50 ms; a rank with 10 gaps has no mean, and neither has an engine on its own."""
+    """250 gaps of 20 ms and 250 of 50 ms; a rank with 10 gaps has no mean, and neither has an engine on its own."""
     windows = Windows()
     ranks = [FakeEngine(engine=str(rank)) for rank in range(3)]
     alone = FakeEngine(target="vllm-1")
     for step in range(2):
         windows.take(page_of(ranks, 10.0 * step))
         windows.take(alone.reading(10.0 * step))
-        for rank, gap, times in ((ranks[0], 0.02, 100), (ranks[1], 0.05, 100), (ranks[2], 0.9, 10), (alone, 0.9, 100)):
+        for rank, gap, times in ((ranks[0], 0.02, 250), (ranks[1], 0.05, 250), (ranks[2], 0.9, 10), (alone, 0.9, 250)):
             rank.observe("itl_seconds", gap, times)
     means = {
         names: read_signals(windows, 0, 10, names, Question()).itl_mean_seconds_by_engine
