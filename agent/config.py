@@ -18,6 +18,9 @@ from probes.catalogue import Canary, default_canaries
 from probes.discovery.item import Discovery
 from probes.units import Seconds
 
+GPU_HOUR_DOLLARS = {"A100": 3.5, "H100": 4.5, "H200": 5.75, "B200": 7.25}  # llm-d-planner's catalogue, November 2026
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
 
 def _http_url(url: str) -> str:
     parts = urlsplit(url)
@@ -129,11 +132,33 @@ class BurnPolicy(Section):
 
 
 class Prices(Section):
-    """What things cost, for tokens per dollar."""
+    """What things cost. The GPU prices that are there from the start are list prices of November 2026."""
 
-    gpu_hour_dollars: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
-        default_factory=dict, description="Dollars per GPU hour by gpu_type, such as {H200: 5.75}."
+    gpu_hour_dollars: dict[str, Dollars] = Field(
+        default_factory=lambda: dict(GPU_HOUR_DOLLARS),
+        description="Dollars per GPU hour by gpu_type; what is written is added to the list prices, or replaces one.",
     )
+    node_hour_dollars: Dollars = Field(
+        0.0, description="Dollars per hour of what an engine needs beside its GPUs: processors, memory, network."
+    )
+    kv_tier_hour_dollars: Dollars = Field(
+        0.0, description="Dollars per hour of each cache server (targets of kind lmcache or mooncake)."
+    )
+    kwh_dollars: Dollars | None = Field(
+        None, description="Dollars per kWh, where electricity is paid beside the GPUs; default: it is in their price."
+    )
+    pue: float = Field(
+        1.56,
+        ge=1,
+        le=5,
+        allow_inf_nan=False,
+        description="Power of the whole site over that of the machines; 1.56 is the mean of Uptime's survey of 2024.",
+    )
+
+    @field_validator("gpu_hour_dollars")
+    @classmethod
+    def _with_list_prices(cls, written: dict[str, float]) -> dict[str, float]:
+        return {**GPU_HOUR_DOLLARS, **written}
 
 
 class Goodput(Section):
@@ -280,7 +305,7 @@ class Config(Section):
         default_factory=list, description="Time that counts for no SLO: maintenance, and incidents agreed not to count."
     )
     burn: BurnPolicy = Field(default_factory=BurnPolicy, description="When a burning budget alerts.")
-    prices: Prices = Field(default_factory=Prices, description="For tokens per dollar.")
+    prices: Prices = Field(default_factory=Prices, description="What things cost.")
     goodput: Goodput = Field(default_factory=Goodput, description="What a good request keeps.")
     advice: Advice = Field(default_factory=Advice, description="What recommendations may assume.")
     alertmanager: Alertmanager = Field(default_factory=Alertmanager, description="Who is told of alerts.")

@@ -61,6 +61,12 @@ class Slo(Section):
     )
     model: str | None = Field(None, description="Only this served model; default: all.")
     role: Literal["aggregated", "prefill", "decode"] | None = Field(None, description="Only this role; default: all.")
+    violated_minute_dollars: float | None = Field(
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="What a minute costs in which every request is bad: credits, lost work. Default: unknown.",
+    )
     tickets_only: bool = Field(default=False, description="Nobody is woken: burn pairs that would page are left out.")
     runbook_url: str = Field("", description="What whoever is paged should open.")
 

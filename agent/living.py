@@ -10,15 +10,18 @@ from agent.config import Config
 from agent.findings import Finding, Place, findings
 from agent.model import Counts, LatencyTotal, Snapshot
 from agent.plan import Plan
+from agent.planning import energy_price
 from agent.signals.read import Question, read_signals
 from agent.span_log import NOBODYS, SpanLog
 from agent.stats.goodput import GoodputTarget
+from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
 from agent.view import SignalsView
 from probes.clock import Clock
 from probes.sample import HistogramSample, ProbeResult
 from probes.spans.result import SpanResult
 
+EVERY_REQUEST = ("availability", "e2e", "ttft")
 SHOWN = ("ttft_seconds", "itl_seconds", "tpot_seconds", "e2e_seconds")
 
 
@@ -91,4 +94,13 @@ class LivingView:
         engines = [facts for name in names if (facts := self.plan.targets.get(name)) is not None]
         rates = [facts.dollars_per_second for facts in engines]
         known = [rate for rate in rates if rate is not None]
-        return Question(goodput, (), sum(known) if known and len(known) == len(rates) else None)
+        cost = sum(known) if known and len(known) == len(rates) else None
+        requests = self._requests() if len(rates) == len(self.plan.targets) else None
+        return Question(goodput, (), cost, energy=energy_price(self.config), requests=requests)
+
+    def _requests(self) -> TimeBuckets | None:
+        """The events of an SLO that counts every request of every engine, for comparing with days before."""
+        for slo in self.plan.slos:
+            if slo.source == "engine" and slo.sli in EVERY_REQUEST and slo.model is None and slo.role is None:
+                return self.memory.windows.events.get(slo.name)
+        return None

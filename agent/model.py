@@ -103,6 +103,7 @@ class Slo:
     time_zone: str = "UTC"
     epoch_seconds: float | None = None
     policy: str = ""
+    violated_minute_dollars: float | None = None
 
     @property
     def budget_ratio(self) -> float:
@@ -138,13 +139,15 @@ class Budget:
 
     `remaining_ratio` is that of the whole period. `coverage_ratio` is the part of the period that the counts cover;
     the rest is taken to be just as busy, and good: what is spent is what was seen to be spent.
-    `observed_remaining_ratio` is that of the covered part alone, as if it were the whole period.
+    `observed_remaining_ratio` is that of the covered part alone, as if it were the whole period. `violated_minutes` is
+    the bad share of the covered time: an hour with half of all events bad is 30.
     """
 
     remaining_ratio: float | None
     counts: Counts
     coverage_ratio: float
     observed_remaining_ratio: float | None = None
+    violated_minutes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +408,40 @@ class ObjectStore:
 
 
 @dataclass(frozen=True, slots=True)
+class Workload:
+    """What users ask for. `prompt_tokens` and `output_tokens` are distributions over requests, in tokens.
+
+    `arrival_burstiness` is the variance of arrivals over their mean: 1 is a Poisson process, more are bursts.
+    `arrival_trend_ratio_per_hour`: 0.1 grows by a tenth of its mean every hour. The two ratios after it compare with
+    the same window one day and one week before. `reuse_kind` is none, shared_prefix, multi_turn or unclear.
+    """
+
+    arrivals_per_second: float | None = None
+    arrival_burstiness: float | None = None
+    arrival_trend_ratio_per_hour: float | None = None
+    arrivals_over_yesterday_ratio: float | None = None
+    arrivals_over_last_week_ratio: float | None = None
+    prompt_tokens: Latency | None = None
+    output_tokens: Latency | None = None
+    concurrency: Level | None = None
+    reuse_kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Economics:
+    """What the work costs. A user's speed is 1 / TPOT: of the median request, and of the slowest 5 % (at most so much).
+
+    `tokens_per_user_per_dollar` is the median user's speed over dollars a second.
+    """
+
+    dollars_per_hour: float | None = None
+    goodput_per_dollar: Figure | None = None
+    tokens_per_second_per_user: Figure | None = None
+    tokens_per_second_of_slowest_users: Figure | None = None
+    tokens_per_user_per_dollar: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """What one target (or all of them together) did over one window. None is unknown, everywhere.
 
@@ -460,3 +497,5 @@ class Signals:
     power_watts: float | None = None
     tokens_per_joule: float | None = None
     tokens_per_dollar: float | None = None
+    workload: Workload | None = None
+    economics: Economics | None = None

@@ -13,6 +13,7 @@ from agent.config_slo import Slo
 from agent.model import BurnPair
 from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, Plan
+from agent.signals.economics import Energy
 from agent.sli.count import TargetFacts
 from agent.slo.exclusions import Exclusion, Weekly
 from probes.books import BOOKS, System
@@ -21,7 +22,7 @@ from probes.canary.task import ProbeTask, Route
 from probes.discovery.file import Found
 from probes.discovery.role import role_of
 from probes.scrape import PageTarget
-from probes.systems import ASKABLE
+from probes.systems import ASKABLE, ENGINES
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 CALENDAR_SECONDS = {"day": 86_400.0, "week": 7 * 86_400.0, "month": 30 * 86_400.0, "quarter": 91 * 86_400.0}
@@ -41,6 +42,11 @@ def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
         dashboard_url=config.outputs.dashboard_url,
         advice=AdvicePlan(tuple(config.advice.slos), config.advice.cold_start_seconds, config.advice.max_replicas),
     )
+
+
+def energy_price(config: Config) -> Energy | None:
+    """What electricity costs beside the GPUs; None where it is in their price."""
+    return None if config.prices.kwh_dollars is None else Energy(config.prices.kwh_dollars, config.prices.pue)
 
 
 def all_targets(config: Config, found: Iterable[Found]) -> list[Target]:
@@ -110,6 +116,7 @@ def _promise(config: Config, slo: Slo) -> Promise:
         time_zone=slo.time_zone,
         epoch_seconds=slo.epoch.timestamp() if slo.epoch else None,
         policy=slo.policy,
+        violated_minute_dollars=slo.violated_minute_dollars,
     )
 
 
@@ -142,9 +149,17 @@ def _pairs(config: Config, slo: Slo) -> tuple[BurnPair, ...]:
 
 
 def _facts(config: Config, target: Target) -> TargetFacts:
-    price = config.prices.gpu_hour_dollars.get(target.gpu_type) if target.gpu_type else None
-    per_second = None if price is None else price * target.gpus / 3600
-    return TargetFacts(target.model or "", target.role, _service(config, target), per_second, target.labels)
+    cost = _dollars_per_second(config, target)
+    return TargetFacts(target.model or "", target.role, _service(config, target), cost, target.labels)
+
+
+def _dollars_per_second(config: Config, target: Target) -> float | None:
+    """Of an engine unknown without a gpu_type; routers and exporters cost nothing of their own."""
+    prices = config.prices
+    if target.kind not in ENGINES:
+        return prices.kv_tier_hour_dollars / 3600 if target.kind in ("lmcache", "mooncake") else 0.0
+    gpu = prices.gpu_hour_dollars.get(target.gpu_type) if target.gpu_type else None
+    return None if gpu is None else (gpu * target.gpus + prices.node_hour_dollars) / 3600
 
 
 def _service(config: Config, target: Target) -> str | None:

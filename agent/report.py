@@ -61,7 +61,8 @@ def _priced(
         return question
     prices = [price if isinstance(price, float) else price.get(name) for name in engines]
     known = [p for p in prices if p is not None]
-    return replace(question, dollars_per_second=sum(known)) if len(known) == len(engines) else question
+    others = 0.0 if isinstance(price, float) else sum(price.get(name, 0.0) for name in names if name not in engines)
+    return replace(question, dollars_per_second=sum(known) + others) if len(known) == len(engines) else question
 
 
 def _spans(recorded: Recorded, question: Question, start: float, end: float) -> SpanLog:

@@ -1,6 +1,7 @@
 """`slo-agent report`: signals over exactly one stretch of a recording."""
 
 import argparse
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
@@ -9,15 +10,27 @@ from agent.commands.common import add_config, add_examples, add_json, finite, mo
 from agent.config import Goodput
 from agent.config_file import load_config
 from agent.errors import UsageError
-from agent.model import Figure, KvTransfer, Latency, Level, ObjectStore, PdService, RouterWork, Signals
+from agent.model import (
+    Economics,
+    Figure,
+    KvTransfer,
+    Latency,
+    Level,
+    ObjectStore,
+    PdService,
+    RouterWork,
+    Signals,
+    Workload,
+)
 from agent.outputs.jsonable import signals_json
-from agent.planning import all_targets, make_plan
+from agent.planning import all_targets, energy_price, make_plan
 from agent.report import Report, report
 from agent.signals.read import LATENCIES, Question
 from agent.stats.goodput import GoodputTarget
 from agent.stretch import Stretch
 
-PARTS = (KvTransfer, PdService, RouterWork, ObjectStore)  # signals that have signals of their own
+Part = Signals | KvTransfer | PdService | RouterWork | ObjectStore | Workload | Economics
+PARTS = (KvTransfer, PdService, RouterWork, ObjectStore, Workload, Economics)  # signals that have signals of their own
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +88,11 @@ def _question(options: argparse.Namespace) -> Question:
     target = GoodputTarget(goodput.ttft_seconds, goodput.tpot_seconds)
     if options.goodput:
         target = _goodput(options.goodput)
-    return Question(target if options.goodput or options.config else None, [_threshold(t) for t in options.threshold])
+    return Question(
+        target if options.goodput or options.config else None,
+        [_threshold(t) for t in options.threshold],
+        energy=energy_price(load_config(options.config)) if options.config else None,
+    )
 
 
 def _price(options: argparse.Namespace) -> dict[str, float] | float | None:
@@ -141,18 +158,18 @@ def _print(name: str, signals: Signals) -> None:
     print()
 
 
-def _print_fields(
-    part: Signals | KvTransfer | PdService | RouterWork | ObjectStore, before: str, missing: list[str]
-) -> None:
+def _print_fields(part: Part, before: str, missing: list[str]) -> None:
     """One line a field; the names of those that are unknown go into `missing`."""
-    for field in part.__dataclass_fields__:
-        value, name = getattr(part, field), before + field
+    for field in fields(part):
+        value, name = getattr(part, field.name), before + field.name
         if value is None:
             missing.append(name)
         elif isinstance(value, Latency):
+            unit, scale = ("tok", 1.0) if name.endswith("_tokens") else ("ms", 1000.0)
             figures = ((p, getattr(value, p)) for p in ("p50", "p90", "p95", "p99"))
-            mean = short(None if value.mean is None else value.mean * 1000)
-            print(f"  {name:<32} ms  " + "  ".join(f"{p} {_milliseconds(f)}" for p, f in figures) + f"  mean {mean}")
+            mean = short(None if value.mean is None else value.mean * scale)
+            told = "  ".join(f"{p} {_bounded(f, scale)}" for p, f in figures)
+            print(f"  {name:<32} {unit:<3} {told}  mean {mean}")
         elif isinstance(value, Figure):
             print(f"  {name:<32} {_figure(value)}")
         elif isinstance(value, Level):
@@ -165,13 +182,14 @@ def _print_fields(
                 text = _figure(inner) if isinstance(inner, Figure) or inner is None else short(inner)
                 print(f"  {f'{name}[{key}]':<32} {text}")
         elif name != "seconds":
-            print(f"  {name:<32} {', '.join(value) if isinstance(value, tuple) else short(value)}")
+            words = ", ".join(value) if isinstance(value, tuple) else value
+            print(f"  {name:<32} {words if isinstance(words, str) else short(words)}")
 
 
-def _milliseconds(figure: Figure | None) -> str:
+def _bounded(figure: Figure | None, scale: float) -> str:
     if figure is None:
         return "unknown"
-    value, low, high = (None if x is None else x * 1000 for x in (figure.value, figure.low, figure.high))
+    value, low, high = (None if x is None else x * scale for x in (figure.value, figure.low, figure.high))
     if low == high and value is not None:
         return short(value)
     return f"{short(value, '?')} [{short(low, '?')}..{short(high, 'inf')}]"

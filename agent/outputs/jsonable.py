@@ -12,6 +12,7 @@ from agent.model import (
     Alert,
     Burn,
     Counts,
+    Economics,
     Figure,
     KvTransfer,
     Latency,
@@ -25,6 +26,7 @@ from agent.model import (
     SloStatus,
     Snapshot,
     TargetStatus,
+    Workload,
 )
 
 Json = dict[str, object]
@@ -68,6 +70,8 @@ def slo_json(status: SloStatus) -> Json:
             "observed_remaining_ratio": _plain(status.budget.observed_remaining_ratio),
             "coverage_ratio": _plain(status.budget.coverage_ratio),
             "counts": _plain(status.budget.counts),
+            "violated_minutes": _plain(status.budget.violated_minutes),
+            "violation_dollars": _plain(_violation_dollars(status)),
         },
         "burns": [_burn_json(burn) for burn in status.burns],
         "calendar": slo.calendar,
@@ -155,6 +159,11 @@ def figure_json(figure: Figure | None) -> Json | None:
     return {field.name: _plain(getattr(figure, field.name)) for field in fields(figure)}
 
 
+def _violation_dollars(status: SloStatus) -> float | None:
+    minutes, price = status.budget.violated_minutes, status.slo.violated_minute_dollars
+    return None if minutes is None or price is None else minutes * price
+
+
 def _burn_json(burn: Burn) -> Json:
     return {
         "severity": burn.pair.severity,
@@ -179,7 +188,18 @@ def _plain(value: object) -> object:
             plain: object = value if math.isfinite(value) else None
         case Counts():
             plain = {"good": value.good, "bad": value.bad, "undecided": value.undecided, "total": value.total}
-        case Figure() | Latency() | Level() | KvTransfer() | PdService() | RouterWork() | ObjectStore() | Silence():
+        case (
+            Figure()
+            | Latency()
+            | Level()
+            | KvTransfer()
+            | PdService()
+            | RouterWork()
+            | ObjectStore()
+            | Silence()
+            | Workload()
+            | Economics()
+        ):
             plain = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         case Mapping():
             plain = {str(key): _plain(inner) for key, inner in value.items()}

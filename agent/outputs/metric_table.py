@@ -171,6 +171,45 @@ PER_DOLLAR = Metric(
     "slo_agent_tokens_per_dollar", "gauge", ("target",), "{token}", "T",
     "Generated tokens per dollar at the configured prices, last 5 minutes.",
 )  # fmt: skip
+DOLLARS = Metric("slo_agent_dollars_per_hour", "gauge", (), "1", "1", "What all targets cost at the configured prices.")
+GOODPUT_PER_DOLLAR = Metric(
+    "slo_agent_goodput_per_dollar", "gauge", ("bound",), "{request}", "3",
+    "Requests per dollar that kept every latency threshold, all targets, last 5 minutes; bound is value, low or high.",
+)  # fmt: skip
+USER_SPEED = Metric(
+    "slo_agent_tokens_per_second_per_user", "gauge", ("users", "bound"), "{token}/s", "6",
+    "1 / TPOT of the median request and of the slowest 5 % (at most so much), all targets, last 5 minutes; users is"
+    " median or slowest.",
+)  # fmt: skip
+VIOLATED = Metric(
+    "slo_agent_violated_minutes", "gauge", ("slo",), "min", "S",
+    "Bad share of the watched part of the period, in minutes: an hour with half of all events bad is 30.",
+)  # fmt: skip
+VIOLATION_DOLLARS = Metric(
+    "slo_agent_violation_dollars", "gauge", ("slo",), "1", "S",
+    "Violated minutes at the SLO's violated_minute_dollars; absent where it has none.",
+)  # fmt: skip
+
+# What users ask for.
+ARRIVALS = Metric(
+    "slo_agent_arrivals_per_second", "gauge", ("window",), "{request}/s", "3",
+    "Requests that came: what ended, and what is more inside than before; all targets.",
+)  # fmt: skip
+BURSTINESS = Metric(
+    "slo_agent_arrival_burstiness", "gauge", ("window",), "1", "3",
+    "Variance of arrivals over their mean: 1 is a Poisson process, more are bursts; all targets.",
+)  # fmt: skip
+TREND = Metric(
+    "slo_agent_arrival_trend_ratio_per_hour", "gauge", (), "1", "1",
+    "How the arrivals of the last hour grow: 0.1 is a tenth of their mean every hour.",
+)  # fmt: skip
+REQUEST_TOKENS = Metric(
+    "slo_agent_request_tokens", "gauge", ("part", "percentile", "bound"), "{token}", "24",
+    "Tokens of a request, all targets, last 5 minutes; part is prompt or output, percentile p50, p90, p95 or p99.",
+)  # fmt: skip
+CONCURRENCY = Metric(
+    "slo_agent_concurrency", "gauge", (), "1", "1", "Requests inside, running and waiting, all targets, newest reading."
+)
 
 # Advice.
 REPLICAS = Metric(
@@ -262,6 +301,8 @@ VIEW_METRICS = (
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
     GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE,
     KV_HIT, ENGINE_ITL, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
+    DOLLARS, GOODPUT_PER_DOLLAR, USER_SPEED, VIOLATED, VIOLATION_DOLLARS,
+    ARRIVALS, BURSTINESS, TREND, REQUEST_TOKENS, CONCURRENCY,
     REPLICAS, CONFIDENCE, TARGET_UP, TARGET_HEALTH, READING_AGE, TICK_AGE, SERIES_DROPPED,
 )  # fmt: skip
 """Metrics read from the `View` at every scrape."""

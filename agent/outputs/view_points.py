@@ -5,6 +5,7 @@ from typing import get_args
 
 from agent.model import (
     Alert,
+    Economics,
     Figure,
     Latency,
     LatencyTotal,
@@ -14,6 +15,7 @@ from agent.model import (
     SloState,
     SloStatus,
     TargetStatus,
+    Workload,
 )
 from agent.outputs import metric_table as table
 from agent.outputs.metric_table import ALL_TARGETS, Metric
@@ -67,6 +69,10 @@ def _slo_points(status: SloStatus) -> Iterator[Point]:
     yield Point(table.OBJECTIVE, (slo.name,), slo.objective_ratio)
     yield from _known(table.BUDGET, (slo.name,), status.budget.remaining_ratio)
     yield Point(table.COVERAGE, (slo.name,), status.budget.coverage_ratio)
+    yield from _known(table.VIOLATED, (slo.name,), status.budget.violated_minutes)
+    if status.budget.violated_minutes is not None and slo.violated_minute_dollars is not None:
+        dollars = status.budget.violated_minutes * slo.violated_minute_dollars
+        yield Point(table.VIOLATION_DOLLARS, (slo.name,), dollars)
     for state in get_args(SloState):
         yield Point(table.SLO_STATE, (slo.name, state), float(state == status.state))
     for reason in SILENCES:
@@ -125,8 +131,11 @@ def _window_points(view: View) -> Iterator[Point]:
                 yield from _known(table.PER_JOULE, (target,), one.tokens_per_joule)
                 yield from _known(table.PER_DOLLAR, (target,), one.tokens_per_dollar)
                 yield from _known(table.SPAN_COVERAGE, (target,), one.span_coverage_ratio)
+        yield from _arrival_points(window, signals.total)
         if window == "5m":
             yield from _overall_points(signals.total)
+            yield from _money_points(signals.total.economics)
+            yield from _request_points(signals.total.workload)
 
 
 def _rate_points(target: str, window: str, signals: Signals) -> Iterator[Point]:
@@ -158,6 +167,32 @@ def _overall_points(signals: Signals) -> Iterator[Point]:
     yield from _known(table.KV_HIT, ("external",), signals.external_cache_hit_ratio)
     for tier, ratio in signals.cache_hit_ratio_by_tier.items():
         yield Point(table.KV_HIT, (tier,), ratio)
+
+
+def _arrival_points(window: str, signals: Signals) -> Iterator[Point]:
+    if (load := signals.workload) is not None:
+        yield from _known(table.ARRIVALS, (window,), load.arrivals_per_second)
+        yield from _known(table.BURSTINESS, (window,), load.arrival_burstiness)
+        if window == "1h":
+            yield from _known(table.TREND, (), load.arrival_trend_ratio_per_hour)
+
+
+def _request_points(load: Workload | None) -> Iterator[Point]:
+    if load is None:
+        return
+    for part, tokens in (("prompt", load.prompt_tokens), ("output", load.output_tokens)):
+        for percentile in PERCENTILES if tokens else ():
+            yield from _figure(table.REQUEST_TOKENS, (part, percentile), getattr(tokens, percentile))
+    if load.concurrency is not None:
+        yield Point(table.CONCURRENCY, (), load.concurrency.last)
+
+
+def _money_points(money: Economics | None) -> Iterator[Point]:
+    if money is not None:
+        yield from _known(table.DOLLARS, (), money.dollars_per_hour)
+        yield from _figure(table.GOODPUT_PER_DOLLAR, (), money.goodput_per_dollar)
+        yield from _figure(table.USER_SPEED, ("median",), money.tokens_per_second_per_user)
+        yield from _figure(table.USER_SPEED, ("slowest",), money.tokens_per_second_of_slowest_users)
 
 
 def _advice_points(recommendations: Iterable[Recommendation]) -> Iterator[Point]:

@@ -76,6 +76,8 @@ def as_one_service(found: Signals, served: Signals, pools: Pools, thresholds: Se
         pd=_pd_service(pools),
         tokens_per_joule=_scaled(found.tokens_per_joule, served, found),
         tokens_per_dollar=_scaled(found.tokens_per_dollar, served, found),
+        workload=None if served.workload is None else replace(served.workload, reuse_kind=None),
+        economics=None if served.economics is None else replace(served.economics, goodput_per_dollar=None),
     )
 
 

@@ -4,14 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.model import Figure, Latency, Signals
+from agent.signals.economics import Energy, economics
 from agent.signals.pd import as_one_service, read_pools
 from agent.signals.ranks import itl_mean_by_engine
 from agent.signals.routing import object_store, router_work
 from agent.signals.sums import Sums, add_up
 from agent.signals.transfer import kv_transfer
+from agent.signals.workload import workload
 from agent.stats.between import figure_between, latency_between, share_over_between
 from agent.stats.exact import exact_latency
 from agent.stats.goodput import GoodputTarget, exact_goodput, goodput_bounds, per_second
+from agent.stats.time_buckets import TimeBuckets
 from agent.windows import Windows
 from probes.canary.outcomes import is_bad
 from probes.sample import ProbeResult
@@ -27,13 +30,17 @@ class Question:
     """What is asked for beyond the signals that need no input.
 
     `thresholds` are (signal, seconds) pairs for `over_threshold_ratio`. `dollars_per_second` is what the targets
-    cost together; None where no price is known. `roles` are those of the targets that prefill or decode.
+    cost together; None where no price is known. `roles` are those of the targets that prefill or decode. `energy` is
+    the price of electricity, where it is paid apart. `requests` are the events of an SLO that counts every request, for
+    comparing with days before.
     """
 
     goodput: GoodputTarget | None = None
     thresholds: Sequence[tuple[str, float]] = ()
     dollars_per_second: float | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
+    energy: Energy | None = None
+    requests: TimeBuckets | None = None
 
 
 def read_signals(
@@ -85,11 +92,13 @@ def _added_up(
         goodput = _goodput(sums, failed, before, question.goodput)
     utilization = sums.level("gpu_utilization_ratio", as_mean=True)
     steps = sums.histogram("step_tokens")
+    tpot, watts = latency_between(sums.users_histogram("tpot_seconds")), _power_watts(sums)
+    good = per_second(goodput, seconds)
     return Signals(
         seconds=max((sums.covered_seconds(source) for source in sums.spans), default=0.0),
         ttft_seconds=latency_between(sums.users_histogram("ttft_seconds")),
         itl_seconds=latency_between(sums.users_histogram("itl_seconds"), are_independent=False),
-        tpot_seconds=latency_between(sums.users_histogram("tpot_seconds")),
+        tpot_seconds=tpot,
         e2e_seconds=latency_between(sums.users_histogram("e2e_seconds")),
         queue_seconds=_queue(sums, failed),
         canary_ttft_seconds=exact_latency([r.ttft_seconds for r in answered if r.ttft_seconds is not None]),
@@ -106,7 +115,7 @@ def _added_up(
         generation_tokens=generated,
         requests_finished=finished_total,
         requests_finished_by_reason=finished,
-        goodput_per_second=per_second(goodput, seconds),
+        goodput_per_second=good,
         goodput_ratio=goodput,
         canary_goodput_ratio=exact_goodput(probes, question.goodput) if question.goodput else None,
         canaries=float(len(probes)) if probes else None,
@@ -126,11 +135,13 @@ def _added_up(
         object_store=object_store(sums),
         failed_ratio=_ratio(failed, finished_total),
         gpu_utilization_ratio=None if utilization is None else utilization.mean,
-        power_watts=_power_watts(sums),
+        power_watts=watts,
         tokens_per_joule=_ratio(generated_per_second, _ratio(energy, sums.covered_seconds(*GPUS))),
         tokens_per_dollar=None
         if question.dollars_per_second is None
         else _ratio(generated_per_second, question.dollars_per_second),
+        workload=workload(sums, increments, question.requests, end_seconds) if seconds else None,
+        economics=economics(question.dollars_per_second, question.energy, watts, good, tpot) if seconds else None,
     )
 
 

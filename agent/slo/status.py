@@ -55,9 +55,10 @@ def error_budget(
     if counts.total <= 0 or coverage <= 0:
         return Budget(None, counts, coverage)
     spent = bad_events(slo, counts) / (slo.budget_ratio * counts.total)
+    violated = bad_events(slo, counts) / counts.total * coverage * length / 60
     if lost_at_seconds is not None and start < lost_at_seconds:
-        return Budget(None, counts, coverage, 1.0 - spent)
-    return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent)
+        return Budget(None, counts, coverage, 1.0 - spent, violated)
+    return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent, violated)
 
 
 def _state(budget: Budget, burns: tuple[Burn, ...], *, has_data: bool) -> SloState:

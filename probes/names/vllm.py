@@ -157,6 +157,20 @@ NAMES = (
         is_phase=True,
     ),
     Name(
+        "request_prompt_tokens",
+        "histogram",
+        ("request_prompt_tokens",),
+        "tokens",
+        "Prompt tokens of each finished request.",
+    ),
+    Name(
+        "request_generation_tokens",
+        "histogram",
+        ("request_generation_tokens",),
+        "tokens",
+        "Output tokens of each finished request.",
+    ),
+    Name(
         "step_tokens",
         "histogram",
         ("iteration_tokens_total",),

@@ -27,7 +27,7 @@ def test_the_plan_holds_what_the_config_says() -> None:
     assert (slo.source, slo.min_bad_events, len(slo.pairs)) == ("engine", 5, 4)
     assert (plan.node, plan.advice.max_replicas, list(plan.targets)) == ("n1", 9, ["a", "cache"])
     assert plan.targets["a"].dollars_per_second == pytest.approx(0.002)
-    assert plan.targets["cache"].dollars_per_second is None
+    assert plan.targets["cache"].dollars_per_second == 0, "a cache server costs what kv_tier_hour_dollars says"
 
 
 def test_a_discovered_target_fills_its_fields_from_labels_and_keeps_the_rest() -> None:

@@ -150,8 +150,31 @@ function rows(s, isPast) {
     [term("canary", "Canaries"), failed, isKnown(s.probe_share_ratio) ? `${percent(s.probe_share_ratio)} of the load` : ""],
     ...where(s.gpu_utilization_ratio, ["GPU busy", percent(s.gpu_utilization_ratio), ""]),
     ...where(s.power_watts, ["Power", `${number(s.power_watts)}\u202fW`, isKnown(s.tokens_per_joule) ? `${number(s.tokens_per_joule)} tokens/J` : ""]),
-    ...where(s.tokens_per_dollar, ["Tokens per dollar", number(s.tokens_per_dollar), ""]),
+    ...where(s.tokens_per_dollar, ["Tokens per dollar", number(s.tokens_per_dollar), isKnown(s.economics?.dollars_per_hour) ? `$${number(s.economics.dollars_per_hour)} an hour` : ""]),
+    ...where(s.economics?.goodput_per_dollar, ["Good requests per dollar", ...bounded(s.economics?.goodput_per_dollar, number)]),
+    ...where(s.economics?.tokens_per_second_per_user, ["User speed, tokens/s", ...bounded(s.economics?.tokens_per_second_per_user, number)]),
+    ...load(s.workload),
   ];
+}
+
+const REUSE = { none: "none", shared_prefix: "a shared prefix", multi_turn: "conversations", unclear: "unclear which kind" };
+
+/** What users ask for. */
+function load(w) {
+  const tokens = (d) => [`${figure(d.p50, number).text} median`, `p95 ${figure(d.p95, number).text}`];
+  const change = (ratio) => `${ratio >= 1 ? "+" : "\u2212"}${percent(Math.abs(ratio - 1))}`;
+  const season = [
+    isKnown(w?.arrivals_over_yesterday_ratio) && `${change(w.arrivals_over_yesterday_ratio)} on yesterday`,
+    isKnown(w?.arrivals_over_last_week_ratio) && `${change(w.arrivals_over_last_week_ratio)} on last week`,
+    isKnown(w?.arrival_trend_ratio_per_hour) && `${change(1 + w.arrival_trend_ratio_per_hour)} an hour`,
+  ].filter(Boolean);
+  return [
+    isKnown(w?.arrivals_per_second) && ["Arrivals", perSecond(w.arrivals_per_second), [isKnown(w.arrival_burstiness) && `burstiness ${number(w.arrival_burstiness)} (1 is random)`, ...season].filter(Boolean).join(", ")],
+    isKnown(w?.concurrency) && ["Inside at once", number(w.concurrency.last), `mean ${number(w.concurrency.mean)}, max ${number(w.concurrency.max)}`],
+    isKnown(w?.prompt_tokens) && ["Prompt length", ...tokens(w.prompt_tokens)],
+    isKnown(w?.output_tokens) && ["Answer length", ...tokens(w.output_tokens)],
+    isKnown(w?.reuse_kind) && ["Prompt reuse", REUSE[w.reuse_kind] ?? w.reuse_kind, ""],
+  ].filter(Boolean);
 }
 
 const row = (title, text, note) => el("div", {}, el("dt", {}, title), el("dd", {}, soft(text), note && el("span.bounds", {}, note)));

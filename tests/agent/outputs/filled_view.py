@@ -11,6 +11,7 @@ from agent.model import (
     Burn,
     BurnPair,
     Counts,
+    Economics,
     Evidence,
     Figure,
     Latency,
@@ -22,6 +23,7 @@ from agent.model import (
     SloStatus,
     Snapshot,
     TargetStatus,
+    Workload,
 )
 from agent.view import SignalsView
 from probes.sample import HistogramSample, ProbeResult
@@ -29,7 +31,17 @@ from probes.sample import HistogramSample, ProbeResult
 NOW = 1_800_000_000.0
 FAST = BurnPair("page", "fast", 300.0, 3600.0, 14.4)
 SLOW = BurnPair("page", "slow", 1800.0, 21_600.0, 6.0)
-SLO = Slo("chat-ttft", "chat", "ttft", "engine", 0.99, 2_592_000.0, (FAST, SLOW), threshold_seconds=2.0)
+SLO = Slo(
+    "chat-ttft",
+    "chat",
+    "ttft",
+    "engine",
+    0.99,
+    2_592_000.0,
+    (FAST, SLOW),
+    threshold_seconds=2.0,
+    violated_minute_dollars=2.0,
+)
 COUNTS = Counts(900.0, 90.0, 10.0)
 STATUS = SloStatus(
     SLO,
@@ -38,7 +50,7 @@ STATUS = SloStatus(
         Burn(FAST, 20.0, 15.0, COUNTS, COUNTS, is_burning=True, reason="burning"),
         Burn(SLOW, 3.0, None, COUNTS, Counts(), is_burning=False, reason="no_events"),
     ),
-    Budget(0.25, COUNTS, 0.1),
+    Budget(0.25, COUNTS, 0.1, violated_minutes=12.0),
     NOW - 5,
 )
 ALERT = Alert(
@@ -72,6 +84,7 @@ ADVICE = Recommendation(
 TARGET = TargetStatus("vllm-0", "vllm", "up", NOW - 3, "ok", "", "m", "aggregated")
 EXACT = Figure(0.5, 0.4, 0.6, 100.0)
 LATENCY = Latency(EXACT, EXACT, EXACT, Figure(None, 10.0, None, 100.0), 0.45, 100.0)
+WORKLOAD = Workload(3.0, 1.2, 0.1, 1.1, 0.9, LATENCY, LATENCY, Level(5.0, 9.0, 6.0), "none")
 SIGNALS = Signals(
     300.0,
     ttft_seconds=LATENCY,
@@ -104,6 +117,8 @@ SIGNALS = Signals(
     power_watts=500.0,
     tokens_per_joule=0.2,
     tokens_per_dollar=60_000.0,
+    workload=WORKLOAD,
+    economics=Economics(11.5, EXACT, EXACT, EXACT, EXACT),
 )
 
 
