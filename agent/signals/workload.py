@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from math import floor
 from statistics import fmean, median, pvariance
 
+from agent.increment import Spread
 from agent.model import Level, Workload
-from agent.signals.sums import Sums
+from agent.signals.sums import GaugeReading, Sums
 from agent.stats.between import latency_between
 from agent.stats.time_buckets import TimeBuckets
 from agent.windows import EngineKey, Increment
@@ -68,7 +69,7 @@ def _binned(arrivals: Sequence[tuple[float, float]], increments: Sequence[Increm
     gaps = [i.to_seconds - i.from_seconds for i in increments]
     if not gaps or not arrivals:
         return []
-    width, bins = GAPS_A_BIN * median(gaps), defaultdict[int, float](float)
+    width, bins = max(GAPS_A_BIN * median(gaps), *gaps), defaultdict[int, float](float)
     for at, count in arrivals:
         bins[floor(at / width)] += count
     return [((place + 0.5) * width, bins.get(place, 0.0)) for place in range(min(bins) + 1, max(bins))]
@@ -98,12 +99,15 @@ def _against(events: TimeBuckets | None, end: float, seconds: float, days: int) 
 
 
 def _concurrency(increments: Iterable[Increment]) -> Level | None:
-    """Requests inside, running and waiting together."""
+    """Requests inside, running and waiting together; of readings that were joined, the largest is at most so much."""
     sums = Sums()
     for increment in increments:
-        running, waiting = (increment.gauges.get((g, "")) for g in ("requests_running", "requests_waiting"))
+        running, waiting = (increment.all_readings().get((g, "")) for g in ("requests_running", "requests_waiting"))
         if running is not None and waiting is not None:
-            sums.gauges["inside"].append((increment.to_seconds, increment.key, running + waiting))
+            largest = running.largest + waiting.largest
+            spread = Spread(running.mean + waiting.mean, largest, min(running.readings, waiting.readings))
+            last = sum(increment.gauges[g, ""] for g in ("requests_running", "requests_waiting"))
+            sums.gauges["inside"].append(GaugeReading(increment.to_seconds, increment.key, last, spread))
     return sums.level("inside")
 
 
