@@ -27,6 +27,7 @@ from agent.commands import (
 from agent.errors import AgentError, ConfigError
 from agent.simulator import command as simulate
 from agent.stretch import EmptyStretchError
+from probes.prometheus.api import PrometheusError
 from probes.recording import RecordingError
 
 BAD_USAGE = 2
@@ -56,7 +57,12 @@ COMMANDS = (
     Command("probe", "send one canary to an OpenAI-compatible endpoint", probe.add_arguments, probe.run),
     Command("inspect", "show what the agent reads from one metrics page", inspect.add_arguments, inspect.run),
     Command("record", "write readings to a recording", record.add_arguments, record.run),
-    Command("replay", "evaluate a recording in virtual time: what would have paged", replay.add_arguments, replay.run),
+    Command(
+        "replay",
+        "evaluate a recording or a Prometheus in virtual time: what would have paged",
+        replay.add_arguments,
+        replay.run,
+    ),
     Command("report", "signals over one stretch of a recording", report.add_arguments, report.run),
     Command("advise", "what to do, why, what it costs, and how sure that is", advise.add_arguments, advise.run),
     Command("capacity", "what one engine can carry, learned from a recording", capacity.add_arguments, capacity.run),
@@ -83,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # here, where a failure can still be told
     except ConfigError as error:
         print("\n".join(error.lines), file=sys.stderr)
-    except (AgentError, RecordingError, EmptyStretchError) as error:
+    except (AgentError, RecordingError, EmptyStretchError, PrometheusError) as error:
         print(f"slo-agent: {error}", file=sys.stderr)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has seen enough

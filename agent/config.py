@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from agent.auth import Auth
+from agent.auth import Auth, HeaderName
 from agent.config_base import DAY_SECONDS, LISTEN, LONGEST_SECONDS, Name, Section
 from agent.config_slo import Exclusion, Slo
 from agent.model import Severity, Tier
@@ -248,6 +248,34 @@ class Server(Section):
         return int(self.listen.rpartition(":")[2])
 
 
+class PrometheusServer(Section):
+    """A Prometheus, Thanos, Mimir or VictoriaMetrics that scrapes the same vLLM servers."""
+
+    url: str | None = Field(None, description="Base address, such as http://prometheus:9090, without /api/v1.")
+    match: str = Field("", description='Further matchers for every selector, such as job="vllm".')
+    timeout_seconds: Seconds = Field(60, description="Longest wait for one answer, seconds.")
+    bearer_token_file: Path | None = Field(None, description="File that holds its token; sent to this url alone.")
+    headers_files: dict[HeaderName, Path] = Field(
+        default_factory=dict, description="Further headers, each with the file that holds its value."
+    )
+    ca_file: Path | None = Field(None, description="PEM file of the authorities to trust instead of the system's.")
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str | None) -> str | None:
+        return None if url is None else _http_url(url)
+
+    def headers(self) -> dict[str, str]:
+        """What it wants to see, with the secrets of now; without those whose file is not there."""
+        if self.bearer_token_file is None and not self.headers_files:
+            return {}
+        auth = Auth(
+            bearer_token_file=self.bearer_token_file, bearer_token_env=None, headers_files=self.headers_files
+        )  # fmt: skip
+        token = auth.token()
+        return auth.headers() | ({"Authorization": f"Bearer {token}"} if token else {})
+
+
 class State(Section):
     """The file in which counts, budgets and firing alerts survive a restart."""
 
@@ -310,6 +338,9 @@ class Config(Section):
     advice: Advice = Field(default_factory=Advice, description="What recommendations may assume.")
     alertmanager: Alertmanager = Field(default_factory=Alertmanager, description="Who is told of alerts.")
     outputs: Outputs = Field(default_factory=Outputs, description="Where figures go.")
+    prometheus: PrometheusServer = Field(
+        default_factory=PrometheusServer, description="Whose history replays and a lost state can be read from."
+    )
     state: State | None = Field(None, description="Where the memory is kept; absent: a restart begins anew.")
     server: Server = Field(default_factory=Server, description="The agent's own HTTP server.")
 

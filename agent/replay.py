@@ -1,61 +1,126 @@
-"""`replay`: a recording through the same tick in virtual time; alerts and recommendations as they would have come."""
+"""`replay`: what was seen, through the same tick in virtual time; alerts and advice as they would have come."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.config import Config
 from agent.model import Effects
+from agent.plan import Plan
 from agent.planning import all_targets, make_plan
 from agent.tick import Memory, tick
 from probes.discovery.file import Found
+from probes.prometheus.history import Piece, PrometheusHistory
 from probes.recording import PAGE_SOURCES, EntryReader, read_entries
-from probes.sample import ProbeResult
+from probes.sample import ProbeResult, Reading
 from probes.spans.result import SpanResult
 
 
 @dataclass(slots=True)
-class Replay:
-    """One replay. Iterate `effects()`; afterwards `last` holds the final state."""
+class Course:
+    """Virtual time: what was seen goes in by order of time, the effects of each tick that changed something out.
 
-    recording: Path
+    Ticks lie `tick_seconds` apart from the first look on. Targets that the config does not name are watched as
+    aggregated vLLM replicas, from when they are first seen. `last` is the newest tick's.
+    """
+
     config: Config
     last: Effects | None = None
     ticks: int = 0
+    _memory: Memory = field(default_factory=Memory)
+    _found: dict[str, Found] = field(default_factory=dict)
+    _plan: Plan = field(default_factory=Plan)
+    _due: float = math.nan
 
-    def effects(self) -> Iterator[Effects]:
-        """The effects of every tick that changed something. Raises RecordingError for a bad file.
+    def __post_init__(self) -> None:
+        self._plan = make_plan(self.config, all_targets(self.config, ()))
 
-        Ticks lie `tick_seconds` apart from the first entry on. Targets of the recording that the config does not name
-        are watched as aggregated vLLM replicas, from when they are first seen.
-        """
-        memory, reader = Memory(), EntryReader()
-        found: dict[str, Found] = {}
-        plan = make_plan(self.config, all_targets(self.config, ()))
-        due = math.nan
-        for entry in read_entries(self.recording):
-            due = entry.at_seconds + self.config.tick_seconds if math.isnan(due) else due
-            while due < entry.at_seconds:
-                yield from self._tick(tick(plan, memory, due))
-                due += self.config.tick_seconds
-            seen = reader.read(entry)
-            if isinstance(seen, ProbeResult):
-                if self.config.subtract_canaries:
-                    memory.windows.own.end(seen.target, seen.sent)
-                memory.windows.take_probe(seen)
-            elif isinstance(seen, SpanResult):
-                memory.windows.take_spans([seen], entry.at_seconds)
-            elif seen is not None:
-                if seen.source in PAGE_SOURCES and entry.target not in plan.targets:
-                    found[entry.target] = Found(entry.target, {"name": entry.target, "kind": seen.source})
-                    plan = make_plan(self.config, all_targets(self.config, found.values()))
-                memory.windows.take(seen)
-        if not math.isnan(due):
-            yield from self._tick(tick(plan, memory, due))
+    def go_to(self, at_seconds: float) -> Iterator[Effects]:
+        """The ticks that are due before this moment."""
+        if math.isnan(self._due):
+            self._due = at_seconds + self.config.tick_seconds
+        while self._due < at_seconds:
+            yield from self._tick()
 
-    def _tick(self, effects: Effects) -> Iterator[Effects]:
+    def take(self, seen: Reading | ProbeResult | SpanResult, at_seconds: float) -> None:
+        """Something that was seen, and when it was told; it is looked at in the next tick."""
+        windows = self._memory.windows
+        if isinstance(seen, ProbeResult):
+            if self.config.subtract_canaries:
+                windows.own.end(seen.target, seen.sent)
+            windows.take_probe(seen)
+            return
+        if isinstance(seen, SpanResult):
+            windows.take_spans([seen], at_seconds)
+            return
+        if seen.source in PAGE_SOURCES and seen.target not in self._plan.targets:
+            self.watch(Found(seen.target, {"name": seen.target, "kind": seen.source}))
+        windows.take(seen)
+
+    def watch(self, found: Found) -> None:
+        """A target that the config does not name."""
+        self._found[found.labels["name"]] = found
+        self._plan = make_plan(self.config, all_targets(self.config, self._found.values()))
+
+    def end(self) -> Iterator[Effects]:
+        """The tick after all that was seen."""
+        if not math.isnan(self._due):
+            yield from self._tick()
+
+    def _tick(self) -> Iterator[Effects]:
+        effects = tick(self._plan, self._memory, self._due)
+        self._due += self.config.tick_seconds
         self.ticks += 1
         self.last = effects
         if effects.changed_alerts or effects.changed_recommendations:
             yield effects
+
+
+@dataclass(slots=True)
+class Replay:
+    """One replay of a recording. Iterate `effects()`; afterwards `last` holds the final state."""
+
+    recording: Path
+    config: Config
+    course: Course = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.course = Course(self.config)
+
+    @property
+    def last(self) -> Effects | None:
+        """The newest tick's effects; None before the first."""
+        return self.course.last
+
+    @property
+    def ticks(self) -> int:
+        """How many evaluations there were."""
+        return self.course.ticks
+
+    def effects(self) -> Iterator[Effects]:
+        """The effects of every tick that changed something. Raises RecordingError for a bad file."""
+        reader = EntryReader()
+        for entry in read_entries(self.recording):
+            yield from self.course.go_to(entry.at_seconds)
+            seen = reader.read(entry)
+            if seen is not None:
+                self.course.take(seen, entry.at_seconds)
+        yield from self.course.end()
+
+
+async def replay_history(
+    history: PrometheusHistory, course: Course, start_seconds: float, end_seconds: float, step_seconds: float | None
+) -> AsyncIterator[tuple[Piece, list[Effects]]]:
+    """The same with what a Prometheus scraped in this stretch, piece by piece. Raises PrometheusError."""
+    await history.look_around(start_seconds, end_seconds)
+    for name, found in history.found.items():
+        if name not in {target.name for target in course.config.targets}:
+            course.watch(found)
+    async for piece in history.pieces(start_seconds, end_seconds, step_seconds):
+        effects: list[Effects] = []
+        for reading in piece.readings:
+            effects += course.go_to(reading.at_seconds)
+            course.take(reading, reading.at_seconds)
+        yield piece, effects
+    yield Piece(end_seconds, end_seconds, ()), list(course.end())

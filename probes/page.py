@@ -25,6 +25,21 @@ class SystemPage:
         if self._parser.is_full:
             self._forget()
         page = self._parser.parse(text)
+        return self._reading(page, text, target, at_seconds)
+
+    def needs(self, exposed: str) -> bool:
+        """Whether series of that name can matter."""
+        return self._placer.is_needed(exposed)
+
+    def number(self, exposed: str, labels: Mapping[str, str]) -> int | None:
+        """What a series means, as a number that `assemble` takes; None for one that no signal needs."""
+        return self._number(exposed, labels)
+
+    def assemble(self, values: dict[int, float], target: str, at_seconds: float) -> Reading:
+        """The reading of a page that comes as finite numbers by `number` instead of as text."""
+        return self._reading(PageValues(values, series=len(values)), "", target, at_seconds)
+
+    def _reading(self, page: PageValues[int], text: str, target: str, at_seconds: float) -> Reading:
         found = self._plan_of(page.values).fill(page.values)
         warnings = _warnings(page, found.odd_histograms)
         if not self._is_ours(found):

@@ -8,6 +8,7 @@ import logging
 import math
 import signal
 import sys
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -85,6 +86,13 @@ def duration_seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 10m or 1h")
     return seconds
+
+
+def past(text: str) -> float:
+    """A moment as `moment` reads it, or so long ago as "30d" or "12h" say; for argparse."""
+    if text[-1:] in ("s", "m", "h", "d"):
+        return time.time() - duration_seconds(text)
+    return moment(text)
 
 
 def percent(ratio: float) -> str:

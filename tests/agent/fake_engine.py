@@ -92,6 +92,7 @@ class FakeEngine:
                 f'{NAMES[name]}_bucket{{{labels},le="{"+Inf" if math.isinf(edge) else edge}"}} {count}'
                 for edge, count in zip(EDGES, accumulate(counts), strict=True)
             ]
+            lines.append(f"{NAMES[name]}_count{{{labels}}} {sum(counts)}")
             lines.append(f"{NAMES[name]}_sum{{{labels}}} {self.sums[name]}")
         if self.started_at_seconds is not None:
             lines.append(f"process_start_time_seconds {self.started_at_seconds}")

@@ -1,19 +1,27 @@
 """Replay: the same readings give the same alerts and advice, later and in virtual time."""
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 from fake_engine import FakeEngine, no_page
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "probes" / "prometheus"))
+
+from fake_prometheus import FakePrometheus
 
 from agent.cli import main
 from agent.config import Config
 from agent.config_file import parse_config
 from agent.model import Alert, Counts, Recommendation
 from agent.planning import all_targets, make_plan
-from agent.replay import Replay
+from agent.prometheus_source import open_history
+from agent.replay import Course, Replay, replay_history
 from agent.report import report
 from agent.signals.read import Question
 from agent.stats.goodput import GoodputTarget
@@ -24,6 +32,7 @@ from probes.recording import read_entries as entries_of
 from probes.sample import ProbeResult
 from probes.spans.result import SpanResult
 
+Serve = Callable[..., Awaitable[Any]]
 T0 = 1_800_000_000.0
 SPAN_CONFIG = """
 tick_seconds: 5
@@ -212,3 +221,45 @@ def test_a_quiet_recording_ends_with_exit_code_0(tmp_path: Path, capsys: pytest.
     (tmp_path / "agent.yaml").write_text(CONFIG)
     assert main(["replay", str(tmp_path / "calm.jsonl.gz"), "-c", str(tmp_path / "agent.yaml")]) == 0
     assert "0 pages, 0 tickets, 0 recommendations" in capsys.readouterr().out
+
+
+async def test_a_history_out_of_prometheus_pages_as_it_would_have(aiohttp_server: Serve) -> None:
+    """An hour in which, from its half on, every first token is late: 99 % at 14.4 needs 8.64 minutes of that."""
+    fake = FakePrometheus()
+    own = {"engine": "0", "model_name": "m"}
+    times = [T0 + 15 * n for n in range(241)]
+    fake.add("vllm:generation_tokens_total", [(at, at - T0) for at in times], **own)
+    fake.add("vllm:time_to_first_token_seconds_bucket", [(at, min(at - T0, 1800.0)) for at in times], **own, le="2.5")
+    fake.add("vllm:time_to_first_token_seconds_bucket", [(at, at - T0) for at in times], **own, le="+Inf")
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", fake.handle)
+    url = str((await aiohttp_server(app)).make_url("")).rstrip("/")
+    config = parse_config(
+        "canaries: []\nslos: [{name: s, sli: ttft, threshold_seconds: 2.5, objective_ratio: 0.99}]", "c"
+    )
+    course, alerts = Course(config), []
+    async with open_history(config, url) as history:
+        async for _, effects in replay_history(history, course, T0, T0 + 3600, None):
+            alerts += [alert for one in effects for alert in one.changed_alerts]
+    fast = next(alert for alert in alerts if ("tier", "fast") in alert.labels)
+    assert fast.starts_at_seconds - (T0 + 1800) == pytest.approx(8.64 * 60, abs=20)
+    assert course.ticks == 3600 / 5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "one of REC and --prometheus URL is needed"),
+        (["rec.jsonl.gz", "--prometheus", "http://p:9090"], "one of REC and --prometheus URL is needed"),
+        (["rec.jsonl.gz", "--from", "30d"], "are for --prometheus"),
+        (["--prometheus", "http://p:9090"], "--from is missing"),
+        (["--prometheus", "http://p:9090", "--from", "1h", "--to", "2h"], "not before --to"),
+        (["--prometheus", "p:9090", "--from", "1h"], "no address of a Prometheus"),
+    ],
+)
+def test_what_replay_cannot_do_is_told(
+    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "agent.yaml").write_text(CONFIG)
+    assert main(["replay", *options, "-c", str(tmp_path / "agent.yaml")]) == 2
+    assert words in capsys.readouterr().err
