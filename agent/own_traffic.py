@@ -277,23 +277,24 @@ def _shares(sent: SentRequest, way_back: float) -> Iterator[_Observed | _Counted
         return
     sent_at, first_at, end_at = sent.sent_at_seconds, sent.first_token_at_seconds, sent.ended_at_seconds
     ttft = sent.ttft_seconds
-    yield _Observed("ttft_seconds", first_at, first_at, max(0.0, ttft - before_and_after), ttft + error)
-    yield from _counted("prompt_tokens_total", "", (first_at, first_at), sent.prompt_tokens)
-    yield from _counted("generation_tokens_total", "", (first_at, end_at), sent.output_tokens)
+    yield _Observed("ttft_seconds", first_at - way_back, first_at, max(0.0, ttft - before_and_after), ttft + error)
+    yield from _counted("prompt_tokens_total", "", (first_at - way_back, first_at), sent.prompt_tokens)
+    yield from _counted("generation_tokens_total", "", (first_at - way_back, end_at), sent.output_tokens)
     if sent.cached_tokens is not None:
         yield from _counted("prefix_cache_queried_tokens_total", "", (sent_at, first_at), sent.prompt_tokens)
         yield from _counted("prefix_cache_hit_tokens_total", "", (sent_at, first_at), sent.cached_tokens)
     for shortest, longest in _gaps(sent):
         low, high = max(0.0, shortest - way_back - error), longest + way_back + error
-        yield _Observed("itl_seconds", first_at, end_at, low, high)
+        yield _Observed("itl_seconds", first_at - way_back, end_at, low, high)
     if not sent.finish_reason or sent.e2e_seconds is None:
         return
     e2e = sent.e2e_seconds
-    yield from _counted("requests_finished_total", sent.finish_reason, (end_at, end_at), 1)
-    yield _Observed("e2e_seconds", end_at, end_at, max(0.0, e2e - before_and_after), e2e + error)
-    yield _Observed("queue_seconds", end_at, end_at, 0.0, ttft + error)
-    yield _Observed("prefill_seconds", end_at, end_at, 0.0, ttft + error)
-    yield from _pace(sent, end_at, way_back)
+    last_at = sent_at + e2e - way_back
+    yield from _counted("requests_finished_total", sent.finish_reason, (last_at, end_at), 1)
+    yield _Observed("e2e_seconds", last_at, end_at, max(0.0, e2e - before_and_after), e2e + error)
+    yield _Observed("queue_seconds", last_at, end_at, 0.0, ttft + error)
+    yield _Observed("prefill_seconds", last_at, end_at, 0.0, ttft + error)
+    yield from _pace(sent, (last_at, end_at), way_back)
 
 
 def _gaps(sent: SentRequest) -> list[tuple[float, float]]:
@@ -306,14 +307,14 @@ def _gaps(sent: SentRequest) -> list[tuple[float, float]]:
     return gaps if steps <= len(gaps) else [(0.0, max((*sent.itl_gaps_seconds, sent.e2e_seconds or 0.0)))] * steps
 
 
-def _pace(sent: SentRequest, end_at: float, way_back: float) -> Iterator[_Observed]:
+def _pace(sent: SentRequest, within: tuple[float, float], way_back: float) -> Iterator[_Observed]:
     if sent.output_tokens is not None and sent.output_tokens <= 1:
-        yield _Observed("tpot_seconds", end_at, end_at, 0.0, 0.0)
+        yield _Observed("tpot_seconds", *within, 0.0, 0.0)
     elif sent.tpot_seconds is None and sent.output_tokens is not None and sent.e2e_seconds is not None:
-        yield _Observed("tpot_seconds", end_at, end_at, 0.0, sent.e2e_seconds / (sent.output_tokens - 1))
+        yield _Observed("tpot_seconds", *within, 0.0, sent.e2e_seconds / (sent.output_tokens - 1))
     elif sent.tpot_seconds is not None:
         slack = (way_back + sent.timing_error_seconds) / max(1, (sent.output_tokens or 2) - 1)
-        yield _Observed("tpot_seconds", end_at, end_at, max(0.0, sent.tpot_seconds - slack), sent.tpot_seconds + slack)
+        yield _Observed("tpot_seconds", *within, max(0.0, sent.tpot_seconds - slack), sent.tpot_seconds + slack)
 
 
 def _counted(signal: str, label: str, within: tuple[float, float], amount: int | None) -> Iterator[_Counted]:

@@ -15,7 +15,7 @@ from agent.planning import canary_targets, make_plan
 from agent.services import service_warnings
 from agent.sli.engine import pending_for
 from agent.watched import watched_targets
-from probes.canary.cost_words import cost_words
+from probes.canary.cost_words import cost_words, disturbance_words
 from probes.discovery.source import make_source
 from probes.sample import USER_KINDS
 from probes.systems import ASKABLE
@@ -159,6 +159,10 @@ def _canary_lines(config: Config, engines: int) -> Iterator[str]:
         count = engines if "*" in canary.targets else len(canary_targets(canary, config.targets))
         yield f"\ncanary {canary.kind}: every {canary.interval_seconds:g} s on {count_of(count, 'target')}"
         yield f"  each target: {cost_words(canary)}"
+    if sum(canary.cost().tokens > 0 for canary in config.canaries) > 1:
+        asked = [canary for canary in config.canaries if canary.cost().tokens]
+        tokens = sum(canary.cost().tokens * 3600 / canary.interval_seconds for canary in asked)
+        yield f"\nall canaries together, each target: {tokens:,.0f} tokens/h; {disturbance_words(asked)}"
     yield from _budget_lines(config)
 
 

@@ -145,6 +145,12 @@ PROBE_SHARE = Metric(
     "Share of our own canaries in all requests, all targets, last 5 minutes.",
 )  # fmt: skip
 
+CANARY_FIGURE = Metric(
+    "slo_agent_canary_figure", "gauge", ("target", "kind", "figure"), "1", "25 T",
+    "What only a canary of this kind measures, from its newest result; the figures and their units are in"
+    " docs/canaries.md.",
+)  # fmt: skip
+
 # Caches, queues and hardware.
 KV_HIT = Metric(
     "slo_agent_kv_hit_ratio", "gauge", ("tier",), "1", "2 + cache tiers",
@@ -299,7 +305,7 @@ VIEW_METRICS = (
     ALERT_FIRING, ALERTS_FIRING,
     TTFT, ITL, TPOT, E2E, PERCENTILE, MEAN,
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
-    GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE,
+    GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE, CANARY_FIGURE,
     KV_HIT, ENGINE_ITL, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
     DOLLARS, GOODPUT_PER_DOLLAR, USER_SPEED, VIOLATED, VIOLATION_DOLLARS,
     ARRIVALS, BURSTINESS, TREND, REQUEST_TOKENS, CONCURRENCY,

@@ -21,6 +21,7 @@ from agent.outputs import metric_table as table
 from agent.outputs.metric_table import ALL_TARGETS, Metric
 from agent.outputs.points import AnyPoint, HistogramPoint, Point
 from agent.view import View
+from probes.sample import ProbeResult
 
 WINDOWS = {"1m": 60.0, "5m": 300.0, "1h": 3600.0}
 SIGNALS = ("ttft", "itl", "tpot", "e2e", "queue", "canary_ttft", "canary_itl", "canary_tpot", "canary_e2e")
@@ -48,6 +49,7 @@ def view_points(view: View) -> Iterator[AnyPoint]:
             yield Point(table.EVENTS, (*labels, "unknown"), counts.undecided)
     yield from _alert_points(snapshot.alerts)
     yield from _histogram_points(view.latency_totals())
+    yield from _canary_points(view.recent_probes())
     yield from _window_points(view)
     yield from _advice_points(snapshot.recommendations)
     for target in snapshot.targets:
@@ -110,6 +112,17 @@ def _histogram_points(totals: Sequence[LatencyTotal]) -> Iterator[HistogramPoint
         sums = [one.histogram.total for one in group if one.histogram.total is not None]
         total_sum = sum(sums) if len(sums) == len(group) else None
         yield HistogramPoint(HISTOGRAMS[signal], labels, edges, counts, total_sum)
+
+
+def _canary_points(results: Sequence[ProbeResult]) -> Iterator[Point]:
+    """The figures of the newest good canary of each kind; `results` are newest first."""
+    told: set[tuple[str, str]] = set()
+    for result in results:
+        place = (result.target, result.kind)
+        if result.is_ok and place not in told:
+            told.add(place)
+            for name, value in result.figures.items():
+                yield from _known(table.CANARY_FIGURE, (*place, name), value)
 
 
 def _window_points(view: View) -> Iterator[Point]:

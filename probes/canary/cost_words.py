@@ -1,5 +1,6 @@
 """What a canary costs the users of an engine, in words, before it is sent."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from probes.canary.item import CanaryItem
@@ -19,18 +20,27 @@ def cost_words(canary: CanaryItem) -> str:
         f", about {cost.prompt_tokens * per_hour:,.0f} prompt and at most {cost.output_tokens * per_hour:,.0f} output "
         f"tokens/h; it holds one sequence while it runs"
     )
-    if cost.fresh_prompt_tokens:
-        stalled = stalled_seconds_per_hour(canary)
-        words += (
-            f"; stalls each running stream by about {stalled:.2g} s/h (at an H200's prefill rate) and may push up to "
-            f"{evicted_blocks_per_hour(canary):,.0f} KV blocks of {BLOCK_TOKENS} tokens out of the cache an hour"
-        )
-    return words
+    return f"{words}; {disturbance_words([canary])}"
+
+
+def disturbance_words(canaries: Sequence[CanaryItem]) -> str:
+    """What these take from users beside tokens: time of their streams, and blocks of their cache."""
+    stalled = sum(map(stalled_seconds_per_hour, canaries))
+    evicted = sum(map(evicted_blocks_per_hour, canaries))
+    return (
+        f"stalls each running stream by about {stalled:.2g} s/h (at an H200's prefill rate) and may push up to "
+        f"{evicted:,.0f} KV blocks of {BLOCK_TOKENS} tokens out of the cache an hour"
+    )
 
 
 def stalled_seconds_per_hour(canary: CanaryItem) -> float:
-    """Seconds by which every stream that runs beside it is held up in an hour, by prefill alone."""
-    return canary.cost().fresh_prompt_tokens * PREFILL_STALL_SECONDS_PER_TOKEN * 3600 / canary.interval_seconds
+    """Seconds by which every stream that runs beside it is held up in an hour, by prefill alone.
+
+    Of a prompt that is always the same, the last block is computed each time: only whole blocks are kept.
+    """
+    cost = canary.cost()
+    cached = max(0, cost.prompt_tokens - cost.fresh_prompt_tokens - BLOCK_TOKENS * cost.requests)
+    return (cost.prompt_tokens - cached) * PREFILL_STALL_SECONDS_PER_TOKEN * 3600 / canary.interval_seconds
 
 
 def evicted_blocks_per_hour(canary: CanaryItem) -> float:

@@ -140,6 +140,7 @@ class FakeView:
     recommendations: tuple[Recommendation, ...] = ()
     events: Mapping[str, Counts] = field(default_factory=dict)
     latencies: Sequence[LatencyTotal] = ()
+    probes: Sequence[ProbeResult] = ()
     by_target: Mapping[str, Signals] = field(default_factory=dict)
     total: Signals = Signals(0.0)  # noqa: RUF009  frozen
 
@@ -156,7 +157,7 @@ class FakeView:
         return self.events
 
     def recent_probes(self) -> Sequence[ProbeResult]:
-        return ()
+        return self.probes
 
     def canary_findings(self) -> Sequence[Finding]:
         return ()
@@ -178,6 +179,11 @@ FILLED = FakeView(
         LatencyTotal("vllm-0", "engine", histogram(f"{name}_seconds", (2.0, 5.0, 6.0)))
         for name in ("ttft", "itl", "tpot", "e2e")
     ),
-    {"vllm-0": SIGNALS},
-    SIGNALS,
+    by_target={"vllm-0": SIGNALS},
+    total=SIGNALS,
+    probes=(
+        ProbeResult(
+            "vllm-0", "kv_reuse", "ok", NOW - 30, NOW - 30, figures={"warm_ttft_seconds": 0.05, "reused_ratio": None}
+        ),
+    ),
 )
