@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from agent.commands import (
     advise,
+    calibrate,
     capacity,
     check,
     dashboards,
@@ -65,6 +66,12 @@ COMMANDS = (
     ),
     Command("report", "signals over one stretch of a recording", report.add_arguments, report.run),
     Command("advise", "what to do, why, what it costs, and how sure that is", advise.add_arguments, advise.run),
+    Command(
+        "calibrate",
+        "drive a server with `vllm bench serve`, and learn what it carries",
+        calibrate.add_arguments,
+        calibrate.run,
+    ),
     Command("capacity", "what one engine can carry, learned from a recording", capacity.add_arguments, capacity.run),
     Command("explain", "show the arithmetic of one SLO with its counts", explain.add_arguments, explain.run),
     Command(
