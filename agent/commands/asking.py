@@ -1,31 +1,39 @@
-"""Where a command that looks at an agent gets its answer: a running one, or a recording played to its end."""
+"""Where a command that looks at an agent gets its answer: a running one, or what was seen, played to its end."""
 
 import argparse
 import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from agent.commands.common import add_config
+from agent.commands.common import add_config, past
+from agent.config import Config
 from agent.config_file import load_config
 from agent.errors import UsageError
 from agent.outputs.jsonable import snapshot_json
-from agent.replay import Replay
+from agent.prometheus_source import open_history
+from agent.replay import Course, Replay, replay_history
 
 WAIT_SECONDS = 10.0
+HISTORY_SECONDS = 7_200.0
 Item = Mapping[str, Any]
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The options --agent, --recording and -c."""
+    """The options --agent, --recording, --prometheus and -c."""
     parser.add_argument(
         "--agent", metavar="URL", help="a running agent, such as http://127.0.0.1:9470: as it stands now"
     )
     parser.add_argument(
         "--recording", type=Path, metavar="REC", help="a recording, with -c FILE: as it stood at its end"
+    )
+    parser.add_argument("--prometheus", metavar="URL", help="what this Prometheus scraped, with -c FILE: as of now")
+    parser.add_argument(
+        "--from", dest="start", type=past, metavar="T", help="of the Prometheus: how far back; default: 2h"
     )
     add_config(parser, required=False)
 
@@ -33,19 +41,40 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 def ask(options: argparse.Namespace, part: str, who: str) -> tuple[float | None, Sequence[Item]]:
     """(the time of the answer, the items of that part of the API), such as "slos" or "recommendations".
 
-    Raises UsageError where neither source is named or both are, and where nobody answers.
+    Raises UsageError where not exactly one source is named, and where nobody answers.
     """
-    if (options.agent is None) == (options.recording is None) or (options.recording and not options.config):
-        raise UsageError(f"{who} needs to know where to look", "Write --agent URL, or --recording REC -c FILE.")
+    named = [source for source in (options.agent, options.recording, options.prometheus) if source is not None]
+    if len(named) != 1 or (options.agent is None and not options.config):
+        raise UsageError(
+            f"{who} needs to know where to look",
+            "Write --agent URL, or --recording REC -c FILE, or --prometheus URL -c FILE.",
+        )
     if options.agent:
         return _of_agent(options.agent, part)
-    replay = Replay(options.recording, load_config(options.config))
-    for _ in replay.effects():
-        pass
-    if replay.last is None:
+    config = load_config(options.config)
+    if options.recording:
+        replay = Replay(options.recording, config)
+        for _ in replay.effects():
+            pass
+        course = replay.course
+    else:
+        course = asyncio.run(_of_prometheus(options, config))
+    if course.last is None:
         return None, []
-    found: Any = snapshot_json(replay.last.snapshot)[part]
-    return replay.last.snapshot.at_seconds, found
+    found: Any = snapshot_json(course.last.snapshot)[part]
+    return course.last.snapshot.at_seconds, found
+
+
+async def _of_prometheus(options: argparse.Namespace, config: Config) -> Course:
+    end = time.time()
+    start = end - HISTORY_SECONDS if options.start is None else options.start
+    course = Course(config)
+    async with open_history(config, options.prometheus, "") as history:
+        async for _ in replay_history(history, course, start, end, None):
+            pass
+    if course.last is None:
+        raise UsageError(f"{options.prometheus}: no look at a vLLM in this stretch", "Is it within its retention?")
+    return course
 
 
 def _of_agent(url: str, part: str) -> tuple[float | None, Sequence[Item]]:

@@ -94,12 +94,14 @@ def test_nothing_to_advise_is_said_in_words() -> None:
     assert "nothing to advise" in "\n".join(page([], 1_700_000_000.0))
 
 
-@pytest.mark.parametrize("arguments", [(), ("--agent", "http://x", "--recording", "y"), ("--recording", "y")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("--agent", "http://x", "--recording", "y"), ("--recording", "y"), ("--prometheus", "http://x")]
+)
 def test_without_one_source_it_says_what_to_write(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["advise", *arguments]) == 2
-    assert "Write --agent URL, or --recording REC -c FILE." in capsys.readouterr().err
+    assert "Write --agent URL, or --recording REC -c FILE, or --prometheus URL -c FILE." in capsys.readouterr().err
 
 
 def test_an_agent_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:

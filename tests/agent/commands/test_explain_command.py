@@ -75,8 +75,11 @@ def test_a_recording_is_explained_as_it_stood_at_its_end(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("explain fast", "Write --agent URL, or --recording REC -c FILE."),
-        ("explain fast --recording r.gz", "Write --agent URL, or --recording REC -c FILE."),
+        ("explain fast", "Write --agent URL, or --recording REC -c FILE, or --prometheus URL -c FILE."),
+        (
+            "explain fast --recording r.gz",
+            "Write --agent URL, or --recording REC -c FILE, or --prometheus URL -c FILE.",
+        ),
         ("explain fats --recording r.gz -c c.yaml", 'there is no SLO "fats". Did you mean "fast"?'),
         ("explain fast --agent http://127.0.0.1:9", "Is this the address of a running agent?"),
         ("explain fast --agent nowhere", "Is this the address of a running agent?"),
