@@ -13,8 +13,9 @@ EXAMPLE := deploy/agent.example.yaml
 ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SLO_AGENT_VLLM_DIR ?= $(CACHE)/vllm
+export SLO_AGENT_NEIGHBOURS_DIR ?= $(CACHE)/neighbours
 
-.PHONY: help demo test test-fast test-real lint format bench conformance image rules dashboards docs lock clean real-parts
+.PHONY: help demo test test-fast test-real lint format bench conformance image rules dashboards docs lock clean real-parts test-live-all neighbours
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +29,13 @@ test-fast: $(VENV)/dev.stamp  ## the tests that need nothing but Python, in para
 	$(PY) -m pytest -m "not real" -n auto $(ARGS)
 
 test-real: $(VENV)/dev.stamp real-parts  ## the tests against real Prometheus, Alertmanager, Chromium, vLLM, buildah
+	$(PY) -m pytest -m "real and not neighbours" $(ARGS)
+
+test-live-all: $(VENV)/dev.stamp real-parts neighbours  ## all real tests, with Mooncake, Dynamo and vllm-router (not in CI)
 	$(PY) -m pytest -m real $(ARGS)
+
+neighbours: $(VENV)/dev.stamp  ## install Mooncake, Dynamo and vllm-router for test-live-all (1.3 GB)
+	bash tests/live/real_neighbours.sh install "$(SLO_AGENT_NEIGHBOURS_DIR)"
 
 real-parts: $(VENV)/dev.stamp  ## install what the real tests need; name what is not to be had
 	@bash tests/live/install_real_parts.sh

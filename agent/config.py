@@ -42,7 +42,9 @@ class Target(Section):
         None, description="Base address of its metrics page, where that has another port (vllm-router). Default: url."
     )
     model: str | None = Field(None, description="Served model name; default: what the page or /v1/models says.")
-    role: Literal["aggregated", "prefill", "decode"] = Field("aggregated", description="Its part in serving.")
+    role: Literal["aggregated", "prefill", "decode"] | None = Field(
+        None, description="Its part in serving; default: what its page, its router's or its own work shows."
+    )
     service: Name | None = Field(None, description="The service it belongs to; default: any SLO's service.")
     gpus: int = Field(1, ge=1, description="GPUs this endpoint occupies, for cost.")
     gpu_type: str | None = Field(None, description="Key into prices.gpu_hour_dollars.")

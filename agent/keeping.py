@@ -64,7 +64,8 @@ class Keeper:
         async with self._writing:
             if self._file is None:
                 return
-            count_events(plan.slos, plan.targets, memory.windows, memory.pending)  # raw counters and counts agree
+            targets = memory.roles.applied(plan.targets, memory.windows)
+            count_events(plan.slos, targets, memory.windows, memory.pending)  # raw counters and counts agree
             everything, self._must_write_all = self._must_write_all, True  # until this one is known to be written
             deleted, rows = self._known.changes(memory, now_seconds, everything=everything)
             try:

@@ -91,12 +91,13 @@ class LivingView:
 
     def _question(self, names: Sequence[str]) -> Question:
         goodput = GoodputTarget(self.config.goodput.ttft_seconds, self.config.goodput.tpot_seconds)
-        engines = [facts for name in names if (facts := self.plan.targets.get(name)) is not None]
-        rates = [facts.dollars_per_second for facts in engines]
+        targets = self.memory.roles.applied(self.plan.targets, self.memory.windows)
+        rates = [targets[name].dollars_per_second for name in names if name in targets]
         known = [rate for rate in rates if rate is not None]
         cost = sum(known) if known and len(known) == len(rates) else None
         requests = self._requests() if len(rates) == len(self.plan.targets) else None
-        return Question(goodput, (), cost, energy=energy_price(self.config), requests=requests)
+        roles = {name: targets[name].role for name in names if name in targets}
+        return Question(goodput, (), cost, roles, energy=energy_price(self.config), requests=requests)
 
     def _requests(self) -> TimeBuckets | None:
         """The events of an SLO that counts every request of every engine, for comparing with days before."""

@@ -149,8 +149,15 @@ def _pairs(config: Config, slo: Slo) -> tuple[BurnPair, ...]:
 
 
 def _facts(config: Config, target: Target) -> TargetFacts:
-    cost = _dollars_per_second(config, target)
-    return TargetFacts(target.model or "", target.role, _service(config, target), cost, target.labels)
+    return TargetFacts(
+        model=target.model or "",
+        role=target.role or "aggregated",
+        service=_service(config, target),
+        dollars_per_second=_dollars_per_second(config, target),
+        labels=target.labels,
+        role_is_said=target.role is not None,
+        url=target.url,
+    )
 
 
 def _dollars_per_second(config: Config, target: Target) -> float | None:
@@ -183,7 +190,7 @@ def _discovered(found: Found) -> Target:
         kind=_kind(labels.pop("kind", "vllm")),
         metrics_path=path,
         model=labels.pop("model", None),
-        role=said[0] if said else "aggregated",
+        role=said[0] if said else None,
         service=labels.pop("service", None),
         gpus=max(1, int(gpus)) if gpus.isdecimal() else 1,
         gpu_type=labels.pop("gpu_type", None),

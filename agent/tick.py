@@ -18,6 +18,7 @@ from agent.alerts.target_alerts import blind_alert, lost_alert, target_alerts
 from agent.model import Effects, Recommendation, SliSource, Slo, SloStatus, Snapshot, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import PendingBook, count_events
+from agent.sli.roles import RoleBook
 from agent.slo.status import slo_status
 from agent.windows import Windows
 from probes.systems import ENGINES, ROUTERS
@@ -46,11 +47,13 @@ class Memory:
     ledger: Ledger = field(default_factory=Ledger)
     review: Review = field(default_factory=Review)
     lost_at_seconds: float | None = None
+    roles: RoleBook = field(default_factory=RoleBook)
 
 
 def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     """One evaluation at `now_seconds`; called by run, replay, demo and the tests alike."""
     windows = memory.windows
+    plan = _with_roles(plan, memory)
     count_events(plan.slos, plan.targets, windows, memory.pending, now_seconds)
     targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
     ours = _by_slo(memory.pending, targets)
@@ -81,6 +84,12 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     alerts = memory.alerts.settle(wanted, frozenset(held), now_seconds)
     firing = tuple(memory.alerts.firing.values())
     return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, tuple(memory.ledger.entries)))
+
+
+def _with_roles(plan: Plan, memory: Memory) -> Plan:
+    """The plan with the parts that targets have shown."""
+    targets = memory.roles.applied(plan.targets, memory.windows)
+    return plan if targets is plan.targets else replace(plan, targets=targets)
 
 
 def _burn_alerts(

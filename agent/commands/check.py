@@ -53,7 +53,7 @@ def _lines(config: Config) -> Iterator[str]:
     asked = [source.place for item, source in zip(config.discovery, sources, strict=True) if item.kind != "file"]
     yield f"\ntargets ({len(targets)})"
     for target in targets:
-        yield f"  {target.name:<24} {target.kind:<8} {target.role:<11} {target.page_url}"
+        yield f"  {target.name:<24} {target.kind:<8} {target.role or 'any role':<11} {target.page_url}"
     yield from (f"  warning: {trouble}" for trouble in troubles)
     yield from (f"  more from {place}, which is asked when the agent runs" for place in asked)
     if not targets and not asked:

@@ -26,7 +26,7 @@ def roles_of(windows: Windows, targets: Iterable[str], urls: Mapping[str, str] |
     In this order: what a Dynamo worker's page calls itself; what a vllm-router's page says of its workers, for targets
     of known `urls`; what an engine does. One prefill instance alone is none: somebody has to decode.
     """
-    counters = {name: _counters(windows, name) for name in targets if _is_engine(windows, name)}
+    counters = _counters(windows, targets)
     found = {name: role for name, told in counters.items() if (role := _by_deed(told))}
     found |= _by_router(windows, urls or {})
     found |= _by_component(counters)
@@ -34,19 +34,16 @@ def roles_of(windows: Windows, targets: Iterable[str], urls: Mapping[str, str] |
     return found if "decode" in kinds else {}
 
 
-def _is_engine(windows: Windows, name: str) -> bool:
-    log = windows.targets.get(name)
-    return log is not None and log.source in ENGINES
-
-
-def _counters(windows: Windows, name: str) -> dict[tuple[str, str], float]:
-    """Everything its page counted, all engines together."""
-    sums: dict[tuple[str, str], float] = {}
+def _counters(windows: Windows, targets: Iterable[str]) -> dict[str, dict[tuple[str, str], float]]:
+    """By target, everything that its page counted, all its engines together."""
+    wanted = set(targets)
+    found: dict[str, dict[tuple[str, str], float]] = {}
     for key, raw in windows.raw.items():
-        if key.target == name:
+        if key.source in ENGINES and key.target in wanted:
+            sums = found.setdefault(key.target, {})
             for place, value in raw.counters.items():
                 sums[place] = sums.get(place, 0.0) + value
-    return sums
+    return found
 
 
 def _by_deed(counters: Counters) -> Role | None:

@@ -20,13 +20,18 @@ LONGEST_ON_ITS_WAY_SECONDS = 300.0  # a span told to have ended longer ago is on
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """What the plan knows of a target: whom it serves. `model` is "" until a page or the config names it."""
+    """What the plan knows of a target: whom it serves. `model` is "" until a page or the config names it.
+
+    A role that neither config nor labels said is "aggregated" until something shows another (agent/sli/roles.py).
+    """
 
     model: str
     role: str
     service: str | None
     dollars_per_second: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    role_is_said: bool = True
+    url: str = ""
 
 
 Definition = tuple[object, ...]

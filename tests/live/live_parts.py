@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 VLLM_SCRIPT = ROOT / "tests" / "live" / "real_vllm.sh"
+NEIGHBOURS_SCRIPT = ROOT / "tests" / "live" / "real_neighbours.sh"
 LMCACHE_SCRIPT = ROOT / "tests" / "live" / "real_lmcache.sh"
 
 
@@ -37,9 +38,17 @@ def lmcache_folder() -> Path:
     return folder
 
 
-def missing(what: str) -> NoReturn:
+def neighbours_folder() -> Path:
+    """The folder with Mooncake, Dynamo and vllm-router: $SLO_AGENT_NEIGHBOURS_DIR, else .cache/neighbours."""
+    folder = Path(os.environ.get("SLO_AGENT_NEIGHBOURS_DIR") or ROOT / ".cache" / "neighbours")
+    if subprocess.run(["bash", NEIGHBOURS_SCRIPT, "installed", folder], check=False).returncode != 0:
+        missing(f"Mooncake, Dynamo and vllm-router in {folder}", "make neighbours")
+    return folder
+
+
+def missing(what: str, how: str = "make real-parts") -> NoReturn:
     """Ends the test that needs `what`."""
-    sentence = f"NOT HERE: {what}. Bring it with: make real-parts"
+    sentence = f"NOT HERE: {what}. Bring it with: {how}"
     if os.environ.get("CI"):
         pytest.fail(sentence, pytrace=False)
     pytest.skip(f"##### SKIPPED, NOT PASSED ##### {sentence}")

@@ -1,6 +1,6 @@
 """Write a tiny Llama checkpoint folder (config and byte-level BPE tokenizer, no weights) for `--load-format dummy`.
 
-Usage: make_tiny_model.py DIR      needs the `tokenizers` package, which comes with vLLM
+Usage: make_tiny_model.py DIR [VOCABULARY]      needs the `tokenizers` package, which comes with vLLM
 """
 
 import json
@@ -22,7 +22,6 @@ CONFIG = {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "head_dim": 64,
-    "vocab_size": 1024,
     "max_position_embeddings": 16384,
     "rms_norm_eps": 1e-5,
     "rope_theta": 10000.0,
@@ -43,14 +42,14 @@ TOKENIZER_CONFIG = {
 }
 
 
-def write_model(folder: Path) -> None:
+def write_model(folder: Path, vocabulary: int) -> None:
     """The tokenizer is trained on the standard library's sources: text that every Python brings."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=CONFIG["vocab_size"],
+        vocab_size=vocabulary,
         special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
@@ -59,11 +58,11 @@ def write_model(folder: Path) -> None:
     tokenizer.save(str(folder / "tokenizer.json"))
     for name, content in (
         ("tokenizer_config.json", TOKENIZER_CONFIG),
-        ("config.json", CONFIG),
+        ("config.json", CONFIG | {"vocab_size": vocabulary}),
         ("generation_config.json", {"eos_token_id": 0}),
     ):
         (folder / name).write_text(json.dumps(content))
 
 
 if __name__ == "__main__":
-    write_model(Path(sys.argv[1]))
+    write_model(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1024)
