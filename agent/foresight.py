@@ -8,6 +8,8 @@ import bisect
 from collections.abc import Iterator
 
 from agent.model import BurnPair, Slo
+from agent.render.counting import HISTOGRAM_OF
+from agent.render.vllm_edges import FAMILY_OF
 from probes.names.vllm import DEFAULT_EDGES
 
 SIGNAL_OF = {
@@ -17,6 +19,7 @@ SIGNAL_OF = {
     "e2e": "e2e_seconds",
     "queue": "queue_seconds",
 }
+FAMILIES = {signal: FAMILY_OF[HISTOGRAM_OF[sli]] for sli, signal in SIGNAL_OF.items()}  # of --custom-histogram-buckets
 
 
 def detection_seconds(slo: Slo, pair: BurnPair, bad_ratio: float) -> float | None:
@@ -67,17 +70,17 @@ def _between_buckets(slo: Slo) -> Iterator[str]:
         asked = {SIGNAL_OF[slo.sli]: slo.threshold_seconds}
     for signal, threshold in asked.items():
         if threshold is not None and threshold not in DEFAULT_EDGES.get(signal, (threshold,)):
-            yield _undecided_words(slo, DEFAULT_EDGES[signal], threshold)
+            yield _undecided_words(slo, FAMILIES[signal], DEFAULT_EDGES[signal], threshold)
 
 
-def _undecided_words(slo: Slo, edges: tuple[float, ...], threshold: float) -> str:
+def _undecided_words(slo: Slo, family: str, edges: tuple[float, ...], threshold: float) -> str:
     place = bisect.bisect_left(edges, threshold)
     below, above = edges[place - 1] if place else 0.0, edges[place] if place < len(edges) else None
     nearest = f"{below:g} or {above:g}" if above is not None else f"{below:g}"
     return (
         f"{threshold:g} s is no bucket edge of vLLM's default histogram: requests between {below:g} and "
         f"{'infinity' if above is None else f'{above:g}'} s cannot be told apart and count as {slo.undecided}. Write "
-        f"{nearest}, or start vLLM with --custom-histogram-buckets that has an edge there."
+        f"{nearest}, or start vLLM with --custom-histogram-buckets '{{\"{family}\": [..., {threshold:g}, ...]}}'."
     )
 
 

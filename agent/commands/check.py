@@ -1,15 +1,19 @@
 """`slo-agent check`: is the config right, when would each SLO page, and what do the canaries cost."""
 
 import argparse
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from agent.alerts.slo_alerts import good_words, window_word
 from agent.burn_windows import standard_pairs
-from agent.commands.common import add_config, add_examples, count_of, percent
+from agent.commands.common import add_config, add_examples, count_of, finite, percent
 from agent.config import Config
 from agent.config_file import load_config
 from agent.errors import ConfigError
+from agent.false_pages import Minute, block_minutes, false_pages_a_month, pages_a_month_like
 from agent.foresight import first_alert, warnings
+from agent.minutes import minutes_of
 from agent.model import Slo
 from agent.planning import canary_targets, make_plan
 from agent.services import service_warnings
@@ -26,10 +30,18 @@ TARGET = '{name: vllm-0, url: "http://vllm-0:8000"}'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add_config(parser)
+    parser.add_argument(
+        "--traffic", type=finite, metavar="N", help="requests an hour of each SLO: how often it would page by chance"
+    )
+    parser.add_argument(
+        "--recording", type=Path, metavar="REC", help="a history: how often months like it would page, and its traffic"
+    )
     add_examples(
         parser,
         "slo-agent check -c agent.yaml && slo-agent run -c agent.yaml",
         "slo-agent check -c agent.yaml | grep warning",
+        "slo-agent check -c agent.yaml --traffic 600",
+        "slo-agent check -c agent.yaml --recording rec.jsonl.gz",
     )
 
 
@@ -42,12 +54,13 @@ def run(options: argparse.Namespace) -> int:
     if not config.targets and not config.discovery:
         raise ConfigError([f"{options.config}: nothing is watched. Add `targets: [{TARGET}]`, or discovery."])
     print(f"{options.config}: good.")
-    for line in _lines(config):
+    minutes = minutes_of(options.recording, config) if options.recording else {}
+    for line in _lines(config, options.traffic, minutes):
         print(line)
     return 0
 
 
-def _lines(config: Config) -> Iterator[str]:
+def _lines(config: Config, traffic: float | None, minutes: Mapping[str, Sequence[Minute]]) -> Iterator[str]:
     sources = [make_source(item) for item in config.discovery]
     targets, troubles = watched_targets(config, sources)
     asked = [source.place for item, source in zip(config.discovery, sources, strict=True) if item.kind != "file"]
@@ -65,6 +78,10 @@ def _lines(config: Config) -> Iterator[str]:
         yield "\nno SLOs: only targets that are gone or stuck, and canaries without an answer, will page"
     for slo in slos:
         yield from _slo_lines(slo, interval)
+        apart = interval if slo.source == "canary" else None
+        canaries_an_hour = len(targets) * 3_600 / apart if apart and targets else None
+        yield from _chance_lines(slo, canaries_an_hour, traffic, minutes.get(slo.name, ()))
+        yield from (f"  warning: {warning}" for warning in warnings(slo, interval))
     if slos:
         yield from _meaning_lines(config)
     yield from _exclusion_lines(config)
@@ -93,8 +110,42 @@ def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
         yield f"  a request that ended and sent no span is undecided and counts as {slo.undecided}"
     if slo.policy:
         yield f"  error budget policy: {slo.policy}"
-    for warning in warnings(slo, interval):
-        yield f"  warning: {warning}"
+
+
+def _chance_lines(
+    slo: Slo, canaries_an_hour: float | None, traffic: float | None, minutes: Sequence[Minute]
+) -> Iterator[str]:
+    """How often it would page for nothing, and what one failure does, where the traffic is known."""
+    observed = sum(every for _, every in minutes) / len(minutes) * 60 if minutes else None
+    an_hour = canaries_an_hour or traffic or observed
+    pages = false_pages_a_month(slo, an_hour) if an_hour else None
+    if an_hour and pages is not None:
+        noun = "canaries" if canaries_an_hour else "requests"
+        said = "under 0.01" if pages == 0 else f"{pages:.2g}"
+        yield f"  {'by chance':<22} {said} pages a month at {an_hour:,.0f} {noun} an hour, exactly on budget"
+        if not canaries_an_hour:
+            yield f"  {'':<22} (errors taken to be independent; requests of one batch fail together, so it may be more)"
+    elif traffic is None and not minutes and slo.source != "canary" and any(p.severity == "page" for p in slo.pairs):
+        yield f"  {'by chance':<22} unknown without its traffic: give --traffic or --recording"
+    if canaries_an_hour:
+        yield f"  {'one failed canary':<22} {_one_failure(slo, canaries_an_hour)}"
+    if minutes:
+        like = pages_a_month_like(slo, minutes)
+        block = block_minutes(len(minutes))
+        said = "too short a history to say" if like is None else f"{like:.2g} pages a month"
+        yield f"  {'months like REC':<22} {said} ({len(minutes):,} min of history, resampled in blocks of {block} min)"
+
+
+def _one_failure(slo: Slo, canaries_an_hour: float) -> str:
+    """The burn rate of a single failure over the first page pair's long window, and what it takes to page."""
+    pair = next((pair for pair in slo.pairs if pair.severity == "page"), None)
+    if pair is None:
+        return "does not page: no pair of this SLO does"
+    events = canaries_an_hour * pair.long_seconds / 3_600
+    rate = 1 / max(1.0, events) / slo.budget_ratio
+    needed = max(slo.min_bad_events, math.floor(pair.factor * slo.budget_ratio * events) + 1)
+    window = window_word(pair.long_seconds)
+    return f"burns {rate:.1f} times over {window}, and does not page: it takes {needed} of {events:.0f} in {window}"
 
 
 def _exclusion_lines(config: Config) -> Iterator[str]:

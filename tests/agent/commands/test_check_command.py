@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from recorded import recording
 
 from agent.cli import main
 
@@ -159,3 +160,31 @@ def test_a_derived_pair_is_told_beside_the_standard_one(tmp_path: Path, capsys: 
     out = capsys.readouterr().out
     assert "page/fast              108m and 9m above 8 times; the standard 1h above 14.4 needs 72% bad events" in out
     assert "page/slow              6h and 30m above 6 times\n" in out
+
+
+def test_pages_by_chance_at_a_given_traffic_and_of_months_like_a_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """30 minutes of 2 requests a second, all good: 7,200 an hour, and months like it never page."""
+    config = tmp_path / "agent.yaml"
+    slos = "slos: [{name: up, sli: ttft, objective_ratio: 0.99, threshold_seconds: 0.1}]"
+    config.write_text(f"targets: [{{name: a, url: 'http://a'}}]\n{slos}\n", encoding="utf-8")
+    assert main(["check", "-c", str(config)]) == 0
+    assert "unknown without its traffic: give --traffic or --recording" in capsys.readouterr().out
+    assert main(["check", "-c", str(config), "--traffic", "600"]) == 0
+    assert "under 0.01 pages a month at 600 requests an hour, exactly on budget" in capsys.readouterr().out
+    history = recording(tmp_path / "r.jsonl.gz", 1_800)
+    assert main(["check", "-c", str(config), "--recording", str(history)]) == 0
+    out = capsys.readouterr().out
+    assert "at 7,200 requests an hour" in out
+    assert "months like REC        0 pages a month (30 min of history, resampled in blocks of 3 min)" in out
+
+
+def test_what_one_failed_canary_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """120 canaries an hour at 99.9 %: one of them burns 8.3 times; more than 14.4 are 2, and 3 are needed at least."""
+    config = tmp_path / "agent.yaml"
+    slos = "slos: [{name: up, sli: availability, source: canary, objective_ratio: 0.999}]"
+    config.write_text(f"targets: [{{name: a, url: 'http://a'}}]\n{slos}\n", encoding="utf-8")
+    assert main(["check", "-c", str(config)]) == 0
+    out = capsys.readouterr().out
+    assert "burns 8.3 times over 1h, and does not page: it takes 3 of 120 in 1h" in out
