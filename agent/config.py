@@ -173,8 +173,11 @@ class Goodput(Section):
 class Advice(Section):
     """What recommendations may assume."""
 
-    slos: list[str] = Field(default_factory=list, description="SLOs that drive scaling; empty: every ttft SLO.")
+    slos: list[str] = Field(
+        default_factory=list, description="SLOs that drive scaling; empty: all of ttft, itl, tpot, goodput."
+    )
     cold_start_seconds: Seconds = Field(120, description="From asking for a replica until it serves, seconds.")
+    min_replicas: int = Field(1, ge=0, description="No advice goes below it, also without any traffic.")
     max_replicas: int = Field(64, ge=1, description="No advice goes beyond it.")
 
 

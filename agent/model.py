@@ -253,6 +253,30 @@ class Recommendation:
     verdict: str | None = None
     verdict_at_seconds: float | None = None
 
+    @property
+    def is_by_model(self) -> bool:
+        """Whether it is scaling advice that a model of a replica gave, which follows the load up and down."""
+        return self.action == "scale" and self.reason_code in ("scale_out", "scale_in", "no_traffic")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWish:
+    """How many replicas a model's role should have now; told at every tick, so that an autoscaler can follow it.
+
+    `value` is `current` where nothing is to change, and also where nothing can be told: then `confidence` is 0 and
+    `reason` says why ("no_model", "bad_data", ...). `low` and `high` are the range that the evidence allows.
+    """
+
+    model: str
+    role: str
+    current: int
+    value: int
+    low: int
+    high: int
+    confidence: float
+    reason: str
+    rate_per_second: float | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class TargetStatus:
@@ -282,6 +306,7 @@ class Snapshot:
     targets: tuple[TargetStatus, ...]
     alerts: tuple[Alert, ...]
     recommendations: tuple[Recommendation, ...]
+    replicas: tuple[ReplicaWish, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

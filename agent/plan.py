@@ -10,10 +10,13 @@ from agent.slo.exclusions import Exclusion
 
 @dataclass(frozen=True, slots=True)
 class AdvicePlan:
-    """What recommendations may assume. `slo_names` drive scaling; empty means every TTFT SLO."""
+    """What recommendations may assume. `slo_names` drive scaling; empty: every SLO of ttft, itl, tpot and goodput that
+    the engine tells of.
+    """
 
     slo_names: tuple[str, ...] = ()
     cold_start_seconds: float = 120.0
+    min_replicas: int = 1
     max_replicas: int = 64
 
 

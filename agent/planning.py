@@ -40,7 +40,12 @@ def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
         stuck_after_seconds=config.scrape.stuck_after_seconds,
         page_url=config.outputs.page_url,
         dashboard_url=config.outputs.dashboard_url,
-        advice=AdvicePlan(tuple(config.advice.slos), config.advice.cold_start_seconds, config.advice.max_replicas),
+        advice=AdvicePlan(
+            tuple(config.advice.slos),
+            config.advice.cold_start_seconds,
+            config.advice.min_replicas,
+            config.advice.max_replicas,
+        ),
     )
 
 
@@ -157,6 +162,7 @@ def _facts(config: Config, target: Target) -> TargetFacts:
         labels=target.labels,
         role_is_said=target.role is not None,
         url=target.url,
+        gpu_type=target.gpu_type,
     )
 
 

@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from agent.advice.advisor import Advisor
 from agent.advice.ledger import Ledger
 from agent.advice.review import Review
+from agent.advice.scale import scale
 from agent.advice.scale_out import scale_out
 from agent.advice.scene import Scene
 from agent.alerts.book import AlertBook, Labels, Wanted
@@ -46,6 +48,7 @@ class Memory:
     alerts: AlertBook = field(default_factory=AlertBook)
     ledger: Ledger = field(default_factory=Ledger)
     review: Review = field(default_factory=Review)
+    advisor: Advisor = field(default_factory=Advisor)
     lost_at_seconds: float | None = None
     roles: RoleBook = field(default_factory=RoleBook)
 
@@ -54,7 +57,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     """One evaluation at `now_seconds`; called by run, replay, demo and the tests alike."""
     windows = memory.windows
     plan = _with_roles(plan, memory)
-    count_events(plan.slos, plan.targets, windows, memory.pending, now_seconds)
+    fresh = count_events(plan.slos, plan.targets, windows, memory.pending, now_seconds)
     targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
     ours = _by_slo(memory.pending, targets)
     slos = tuple(
@@ -68,9 +71,15 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
         )
         for slo in plan.slos
     )
-    scene = Scene(plan, targets, slos, windows, now_seconds)
-    advice = [*scale_out(plan, targets, slos, windows, now_seconds), *memory.review.advise(scene)]
-    advised = memory.ledger.settle(advice, targets, slos, now_seconds)
+    memory.advisor.take(plan, targets, fresh, now_seconds)
+    scalings = list(scale(plan, memory.advisor, targets, slos, windows, now_seconds))
+    modelled = {(one.wish.model, one.wish.role) for one in scalings if one.is_modelled}
+    advice = [one.advice for one in scalings if one.advice is not None]
+    proven = scale_out(plan, targets, slos, windows, now_seconds)  # where no model is to be trusted
+    advice += [one for one in proven if (one.model, one.role) not in modelled]
+    advice += memory.review.advise(Scene(plan, targets, slos, windows, now_seconds))
+    wishes = tuple(one.wish for one in scalings)
+    advised = memory.ledger.settle(advice, targets, slos, now_seconds, wishes)
     wanted = [
         *_burn_alerts(plan, memory, slos, targets, now_seconds),
         *target_alerts(targets, plan, windows, now_seconds),
@@ -83,7 +92,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     held.update(_held_after_restart(plan, memory, now_seconds))
     alerts = memory.alerts.settle(wanted, frozenset(held), now_seconds)
     firing = tuple(memory.alerts.firing.values())
-    return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, tuple(memory.ledger.entries)))
+    return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, tuple(memory.ledger.entries), wishes))
 
 
 def _with_roles(plan: Plan, memory: Memory) -> Plan:

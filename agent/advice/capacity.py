@@ -135,7 +135,14 @@ def max_rate(engine: EngineCapacity, load: Load, objectives: Sequence[Objective]
         full = NEARLY_FULL * an_engine.full_rate(load)
         return _largest(lambda rate: _judge(an_engine, replace(load, concurrency=None, rate=rate), objectives), full)
 
-    return _limit(engine, load, limit)
+    def at(value: float) -> tuple[float, float]:
+        """Sequences and KV tokens in the engine at that rate: its time is asked for there, not with a full batch."""
+        run = rehearse(
+            engine.steps, engine.limits, replace(load, concurrency=None, rate=value), engine.front_end_seconds
+        )
+        return run.most_sequences, run.most_kv_tokens
+
+    return _limit(engine, load, limit, at)
 
 
 def max_concurrency(engine: EngineCapacity, load: Load, objectives: Sequence[Objective] = ()) -> Limit:
@@ -152,13 +159,19 @@ def max_concurrency(engine: EngineCapacity, load: Load, objectives: Sequence[Obj
             most,
         )
 
-    return _limit(engine, load, limit)
+    full = engine.most_sequences(load)
+    return _limit(engine, load, limit, lambda _: (full, full * (load.input_tokens + load.output_tokens / 2)))
 
 
-def _limit(engine: EngineCapacity, load: Load, limit: Callable[[StepModel], tuple[float, Binding | None]]) -> Limit:
+def _limit(
+    engine: EngineCapacity,
+    load: Load,
+    limit: Callable[[StepModel], tuple[float, Binding | None]],
+    at: Callable[[float], tuple[float, float]],
+) -> Limit:
     value, binding = limit(engine.steps)
     n = engine.most_sequences(load)
-    error = engine.error_ratio(n, n * (load.input_tokens + load.output_tokens / 2))
+    error = engine.error_ratio(*at(value)) if value > 0 else engine.steps.error_ratio
     low, _ = limit(engine.steps.scaled(1 + error))
     high, _ = limit(engine.steps.scaled(1 - error))
     kv, fits = engine.limits.kv_tokens, engine.limits.max_sequences

@@ -1,12 +1,17 @@
-"""The ledger: what was advised, and whether it came true; one of the three things that remember."""
+"""The ledger: what was advised, and whether it came true; one of the things that remember."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent.model import Recommendation, SloStatus, TargetStatus
+from agent.model import Recommendation, ReplicaWish, SloStatus, TargetStatus
 
 KEPT = 200
 REPEAT_SECONDS = 900.0  # the same advice is not given again within it, unless it grows
+CONFOUNDED_RATIO = 0.2  # facts/recommend.md 5f: the load was another one than foreseen by so much
+PRIOR_KEPT, PRIOR_MISSED = 4.0, 1.0  # before anything was judged: as if four of five had been kept
+FORECAST = "forecast_arrival_rate_q90_per_second"
+
+Topic = tuple[str, str, str]
 
 
 @dataclass(slots=True)
@@ -21,19 +26,30 @@ class Ledger:
         statuses: Sequence[TargetStatus],
         slos: Sequence[SloStatus],
         now_seconds: float,
+        wishes: Sequence[ReplicaWish] = (),
     ) -> tuple[Recommendation, ...]:
-        """Give verdicts that are due and enter new advice; returns the entries that are new or changed."""
-        changed = [
-            self._close(entry, statuses, slos, now_seconds) for entry in self.open if _is_due(entry, now_seconds)
-        ]
+        """Give verdicts that are due and enter new advice; returns the entries that are new or changed.
+
+        `wishes` are the counts that groups with a model should have now: scaling advice that says otherwise is over.
+        """
+        wanted = {(wish.model, wish.role): wish for wish in wishes}
+        changed = []
+        for entry in [entry for entry in self.open if now_seconds >= entry.verify_at_seconds]:
+            verdict = _verdict(entry, statuses, slos, wanted.get((entry.model, entry.role)))
+            changed.append(self._replace(entry, verdict, now_seconds))
         for advice in advised:
             open_ones = [entry for entry in self.open if _topic(entry) == _topic(advice)]
             latest = next((e for e in reversed(self.entries) if _topic(e) == _topic(advice)), None)
             if latest is not None and _is_repeat(latest, advice, now_seconds):
                 continue
             changed += [self._replace(entry, "superseded", now_seconds) for entry in open_ones]
-            self.entries.append(advice)
-            changed.append(advice)
+            trusted = replace(advice, confidence=round(advice.confidence * self.track_record(_topic(advice)), 2))
+            self.entries.append(trusted)
+            changed.append(trusted)
+        for entry in self.open:
+            wish = wanted.get((entry.model, entry.role))
+            if wish is not None and entry.is_by_model and wish.value != entry.proposed:
+                changed.append(self._replace(entry, "withdrawn", now_seconds))
         del self.entries[:-KEPT]
         return tuple(changed)
 
@@ -41,10 +57,14 @@ class Ledger:
     def open(self) -> list[Recommendation]:
         return [entry for entry in self.entries if entry.verdict is None]
 
-    def _close(
-        self, entry: Recommendation, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus], now_seconds: float
-    ) -> Recommendation:
-        return self._replace(entry, _verdict(entry, statuses, slos), now_seconds)
+    def track_record(self, topic: Topic) -> float:
+        """How far advice of this kind is to be believed, 1 at best: the part of it that was kept, over the part that
+        is taken to be kept before anything was judged. Verdicts that tell nothing do not count.
+        """
+        verdicts = [entry.verdict for entry in self.entries if _topic(entry) == topic]
+        kept, missed = verdicts.count("kept"), verdicts.count("missed")
+        prior = PRIOR_KEPT / (PRIOR_KEPT + PRIOR_MISSED)
+        return min(1.0, (PRIOR_KEPT + kept) / (PRIOR_KEPT + PRIOR_MISSED + kept + missed) / prior)
 
     def _replace(self, entry: Recommendation, verdict: str, now_seconds: float) -> Recommendation:
         done = replace(entry, verdict=verdict, verdict_at_seconds=now_seconds)
@@ -52,19 +72,26 @@ class Ledger:
         return done
 
 
-def _topic(entry: Recommendation) -> tuple[str, str, str]:
+def hit_rate(entries: Iterable[Recommendation]) -> tuple[int, int]:
+    """How many recommendations were kept, and how many were judged: kept or missed."""
+    verdicts = [entry.verdict for entry in entries]
+    kept = verdicts.count("kept")
+    return kept, kept + verdicts.count("missed")
+
+
+def _topic(entry: Recommendation) -> Topic:
     return entry.model, entry.role, entry.action
 
 
-def _is_due(entry: Recommendation, now_seconds: float) -> bool:
-    return now_seconds >= entry.verify_at_seconds
-
-
 def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: float) -> bool:
-    """The same again: within the range of one that is open, or just judged, and not asking for more.
+    """The same again. Advice by a model is another one as soon as its count is; without one it has to ask for more
+    than the open one allows, or than the one that was just judged.
 
     A setting (anything but a number of replicas) is advised anew where by now doing nothing breaks a promise.
     """
+    if advice.is_by_model:
+        is_recent = latest.verdict is None or now_seconds - latest.at_seconds < REPEAT_SECONDS
+        return is_recent and latest.verdict != "withdrawn" and advice.proposed == latest.proposed
     if advice.action != "scale" and advice.do_nothing.get("meets_slo") != latest.do_nothing.get("meets_slo"):
         return False
     if latest.verdict is None:
@@ -72,15 +99,22 @@ def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: floa
     return now_seconds - latest.at_seconds < REPEAT_SECONDS and advice.proposed <= latest.proposed
 
 
-def _verdict(entry: Recommendation, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus]) -> str:
-    """One of kept (applied, and the objective holds now), missed (applied, and it does not), not_applied, and unknown:
-    applied, but nothing tells how the objective fares. Now is the shortest window: longer ones remember the trouble.
+def _verdict(
+    entry: Recommendation, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus], now: ReplicaWish | None
+) -> str:
+    """One of kept (applied, and the objectives hold now), missed (applied, and they do not), not_applied, confounded
+    (applied, but the load is another one than was foreseen), and unknown: applied, but nothing tells how the objectives
+    fare. Now is the shortest window: longer ones remember the trouble.
     """
     if entry.action != "scale":
         return "unknown"  # pages do not tell whether a setting was changed
     replicas = sum(s.health == "up" and (s.model, s.role) == (entry.model, entry.role) for s in statuses)
-    if replicas < entry.low:
+    if replicas < entry.low if entry.proposed > entry.current else replicas > entry.high:
         return "not_applied"
+    foreseen = next((e.value for e in entry.evidence if e.signal == FORECAST), None)
+    rate = None if now is None else now.rate_per_second
+    if foreseen and rate is not None and rate > foreseen * (1 + CONFOUNDED_RATIO):
+        return "confounded"
     names = {e.signal.removeprefix("burn_rate:") for e in entry.evidence if e.signal.startswith("burn_rate:")}
     fastest = [
         min(slo.burns, key=lambda b: b.pair.short_seconds) for slo in slos if slo.slo.name in names and slo.burns

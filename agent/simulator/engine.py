@@ -21,7 +21,11 @@ from agent.simulator.telemetry import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """How an engine was started. Defaults: vLLM's, and the KV size of the measured H200 (facts/h200.md)."""
+    """How an engine was started. Defaults: vLLM's, and the KV size of the measured H200 (facts/h200.md).
+
+    `front_end_noise_seconds` is the mean of an exponential delay on top of the front end's own; requests keep their
+    order.
+    """
 
     model: str = "llama8b"
     max_num_batched_tokens: int = 8192
@@ -30,6 +34,7 @@ class EngineConfig:
     num_gpu_blocks: int = 35_689
     block_tokens: int = 16
     front_end_seconds: float = FRONT_END_SECONDS
+    front_end_noise_seconds: float = 0.0
     by_priority: bool = False
     speculation: Speculation | None = None
 
@@ -60,6 +65,8 @@ class Engine:
         self.now_seconds = -inf
         self.busy_seconds = 0.0
         self._arriving: deque[Sequence] = deque()
+        self._last_entry_seconds = -inf
+        self._noise = stream(0, "front end")
         self._run: Run | None = None
         self._stuck_since_seconds: float | None = None
 
@@ -91,11 +98,12 @@ class Engine:
     def submit(self, ask: Ask, now_seconds: float, *, token_stamps: list[float] | None = None) -> Sequence:
         """Take a request in at `now_seconds`; one that can never fit fails at once."""
         sequence = Sequence(ask, now_seconds, token_stamps=token_stamps)
-        sequence.queued_at_seconds = now_seconds + self.config.front_end_seconds
+        sequence.queued_at_seconds = max(self._last_entry_seconds, now_seconds + self._front_end_seconds())
         tokens = ask.prompt_tokens + ask.output_tokens
         if tokens > self.config.max_model_len or self.pool.blocks_for(tokens) > self.config.num_gpu_blocks:
             self._end(sequence, "failed", now_seconds)
         else:
+            self._last_entry_seconds = sequence.queued_at_seconds
             self._arriving.append(sequence)
         return sequence
 
@@ -171,6 +179,11 @@ class Engine:
                     run.stop_after_current()
             else:
                 break
+
+    def _front_end_seconds(self) -> float:
+        """How long the front end takes for one request."""
+        noise = self.config.front_end_noise_seconds
+        return self.config.front_end_seconds + (self._noise.expovariate(1 / noise) if noise else 0.0)
 
     def _start(self, until_seconds: float) -> bool:
         """Begin the next run, or go to the next arrival; False when there is nothing to do before `until_seconds`."""

@@ -32,6 +32,7 @@ class TargetFacts:
     labels: Mapping[str, str] = field(default_factory=dict)
     role_is_said: bool = True
     url: str = ""
+    gpu_type: str | None = None
 
 
 Definition = tuple[object, ...]
@@ -101,10 +102,11 @@ def count_events(
     windows: Windows,
     pending: PendingBook,
     now_seconds: float | None = None,
-) -> None:
+) -> list[Increment]:
     """Drain the windows' fresh readings into their event buckets; each reading counts once for each SLO it concerns.
 
     With `now_seconds` one that may hold a canary whose result is not there yet waits for it (see `Windows.drain`).
+    Returns the increments that came in.
     """
     pending.keep(slos, targets, windows)
     increments, probes, spans = windows.drain(now_seconds)
@@ -125,6 +127,7 @@ def count_events(
             buckets.add(canary_events(slo, result, has_succeeded=result.target in windows.succeeded))
     if gone := windows.gone():
         pending.forget(gone)
+    return increments
 
 
 def _count_increment(increment: Increment, windows: Windows, pending: PendingBook) -> None:

@@ -1,0 +1,229 @@
+"""Rule: scale, out and in, so that the objectives hold when a new replica could at the earliest serve, and no more."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from agent.advice.advisor import Advisor, GroupMemory, Named, by_group
+from agent.advice.capacity_book import Kind
+from agent.advice.carries import Carried, objectives_of
+from agent.advice.forecast import Forecast
+from agent.advice.replicas import Group, Wish, wished
+from agent.model import Evidence, Recommendation, ReplicaWish, Slo, SloStatus, TargetStatus
+from agent.plan import Plan
+from agent.sli.count import concerns
+from agent.windows import Windows
+
+LATEST_SECONDS = 120.0
+VERIFY_SECONDS = 300.0  # beyond the cold start, until what was advised can be seen
+LEAST_LEFT_RATIO = 0.5  # of the error budget: with less, the forecast is read at a higher quantile
+SIGNALS = ("ttft", "itl", "tpot", "goodput")
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What one group should have, and the advice that follows; None where nothing is to change or to be told."""
+
+    wish: ReplicaWish
+    advice: Recommendation | None
+    is_modelled: bool
+
+
+def scale(
+    plan: Plan,
+    advisor: Advisor,
+    statuses: Sequence[TargetStatus],
+    slos: Sequence[SloStatus],
+    windows: Windows,
+    now_seconds: float,
+) -> Iterator[Scaling]:
+    """One answer per model and role with a promise that replicas can keep: none to change where what is there is right
+    or no model of a replica can be trusted, and fewer replicas only where all that tells against it was read.
+    """
+    for name, members in by_group(statuses):
+        memory = advisor.groups.get(name)
+        promised = [status for status in slos if any(_drives(plan, status.slo, member) for member in members)]
+        if memory is None or not promised:
+            continue
+        group, lead = advisor.group_of(plan, members, windows, now_seconds), advisor.lead_seconds(plan, name)
+        serving = [member.name for member in members if member.health == "up"]
+        carried = _carried(plan, advisor, memory, members, serving, promised, windows, now_seconds)
+        forecast = memory.forecaster.forecast()
+        waiting = memory.demand.waiting(serving)
+        bounds = (plan.advice.min_replicas, plan.advice.max_replicas)
+        pressed = any(_is_pressed(status) for status in promised)
+        wish = wished(
+            group, forecast, carried, waiting, memory.steadiness, bounds, lead, now_seconds, is_pressed=pressed
+        )
+        rates = memory.demand.rates(3)
+        latest = next((rate for rate in reversed(rates) if rate is not None), None)
+        advice, confidence = None, 0.0
+        if forecast is not None and carried is not None:
+            confidence = _confidence(group, carried)
+            if wish.count != group.count:
+                advice = _recommend(
+                    plan, name, members, promised, group, wish, forecast, carried, waiting, lead, now_seconds
+                )
+        told = ReplicaWish(*name, group.count, wish.count, wish.low, wish.high, confidence, wish.reason, latest)
+        yield Scaling(told, advice, is_modelled=carried is not None)
+
+
+def _carried(
+    plan: Plan,
+    advisor: Advisor,
+    memory: GroupMemory,
+    members: Sequence[TargetStatus],
+    serving: Sequence[str],
+    promised: Sequence[SloStatus],
+    windows: Windows,
+    now_seconds: float,
+) -> Carried | None:
+    """What one replica of the group carries; replicas on different GPUs have no common answer."""
+    name = members[0].model, members[0].role
+    types = {(facts.gpu_type or "") for m in members if (facts := plan.targets.get(m.name))}
+    if len(types) != 1:
+        return None
+    objectives = objectives_of(status.slo for status in promised)
+    rates = [rate for rate in memory.demand.rates(6) if rate is not None]
+    if rates and serving:
+        waiting = memory.demand.waiting(serving)
+        increments = windows.between(now_seconds - LATEST_SECONDS, now_seconds, serving)
+        each = sum(rates) / len(rates) / len(serving)
+        memory.carries.learn(increments, objectives, each, queues=waiting > 2 * len(serving), now_seconds=now_seconds)
+    learned = advisor.capacity.learned.get(Kind(*name, types.pop()))
+    return memory.carries.ask(learned, memory.demand.mix(now_seconds), objectives, now_seconds)
+
+
+def _drives(plan: Plan, slo: Slo, member: TargetStatus) -> bool:
+    wanted = plan.advice.slo_names
+    is_chosen = slo.name in wanted if wanted else slo.sli in SIGNALS
+    counts = slo.source == "engine" and slo.sli in SIGNALS
+    return counts and is_chosen and concerns(slo, plan.targets.get(member.name), member.model)
+
+
+def _is_pressed(status: SloStatus) -> bool:
+    """It burns faster than it may right now, or less than half of the budget is left of what was watched."""
+    left = status.budget.observed_remaining_ratio
+    rates = [burn.short_rate for burn in status.burns if burn.short_rate is not None]
+    return (left is not None and left < LEAST_LEFT_RATIO) or max(rates[:1], default=0.0) > 1.0
+
+
+def _recommend(
+    plan: Plan,
+    name: Named,
+    members: Sequence[TargetStatus],
+    promised: Sequence[SloStatus],
+    group: Group,
+    wish: Wish,
+    forecast: Forecast,
+    carried: Carried,
+    waiting: float,
+    lead: float,
+    now_seconds: float,
+) -> Recommendation:
+    model, role = name
+    grows = wish.count > group.count
+    price = _dollars_per_hour(plan, members)
+    who = f"{model} ({role})"
+    direction = "out" if grows else "in"
+    return Recommendation(
+        id=f"scale-{direction}-{model}-{role}-{now_seconds:.0f}",
+        at_seconds=now_seconds,
+        model=model,
+        role=role,
+        action="scale",
+        current=group.count,
+        proposed=wish.count,
+        low=wish.low,
+        high=wish.high,
+        reason_code=f"scale_{direction}" if wish.reason in ("grow", "shrink") else wish.reason,
+        binding=carried.binding or "queue",
+        summary=(
+            f"Scale {who} {direction}, from {group.count} to {wish.count} replicas: with 90 % chance at most "
+            f"{forecast.q90:.1f} requests/s come within {forecast.horizon_seconds:.0f} s, and one replica carries "
+            f"{carried.low:.2f} of them under the objectives."
+        ),
+        confidence=_confidence(group, carried),
+        meets_slo=wish.count * carried.low >= forecast.q90,
+        evidence=(
+            Evidence("forecast_arrival_rate_q50_per_second", forecast.horizon_seconds, forecast.q50),
+            Evidence("forecast_arrival_rate_q90_per_second", forecast.horizon_seconds, forecast.q90),
+            Evidence("forecast_arrival_rate_q97_per_second", forecast.horizon_seconds, forecast.q97),
+            Evidence("carried_per_replica_low_per_second", 0.0, carried.low),
+            Evidence("carried_per_replica_per_second", 0.0, carried.value),
+            Evidence("carried_correction_ratio", 0.0, carried.correction),
+            Evidence("requests_waiting", 0.0, waiting),
+            Evidence("readings_ratio", 300.0, group.quality_ratio),
+            Evidence("cold_start_seconds", 0.0, lead),
+            Evidence("replicas_pending", 0.0, group.pending),
+            Evidence("replicas_lost", 0.0, group.lost),
+            *(
+                Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
+                for status in promised
+                for b in status.burns[:1]
+            ),
+        ),
+        alternatives=tuple(
+            {
+                "setting": f"{count} replicas",
+                "ttft_p95_seconds": None,
+                "itl_p99_seconds": None,
+                "goodput_ratio": None,
+                "dollars_per_hour": None if price is None else price / len(members) * count,
+                "meets_slo": True
+                if count * carried.low >= forecast.q90
+                else False
+                if count * carried.high < forecast.q50
+                else None,
+            }
+            for count in sorted({max(1, wish.count - 1), wish.count, wish.count + 1, group.count})
+        ),
+        do_nothing={
+            "replicas": group.count,
+            "meets_slo": group.count * carried.low >= forecast.q90,
+            "summary": (
+                f"{group.count} replicas carry {group.count * carried.low:.1f} requests/s; the rest waits"
+                if grows
+                else f"{group.count - wish.count} replicas more than needed go on costing"
+            ),
+        },
+        side_effects=(
+            (
+                "a new replica begins with an empty prefix cache: the hit ratio falls for a while",
+                f"the first new replica serves after about {lead:.0f} s; nothing changes before",
+            )
+            if grows
+            else (
+                "what the removed replicas hold in their prefix caches is lost",
+                "running requests must be drained: allow a termination grace period as long as the longest answer",
+            )
+        ),
+        steps=_steps(members, group, wish, who, grows=grows),
+        rollback=f"set the replica count of {who} back to {group.count}",
+        verify_at_seconds=now_seconds + (lead if grows else 0.0) + VERIFY_SECONDS,
+    )
+
+
+def _steps(members: Sequence[TargetStatus], group: Group, wish: Wish, who: str, *, grows: bool) -> tuple[str, ...]:
+    silent = [member.name for member in members if member.health in ("down", "stuck")]
+    first = (f"look at {', '.join(silent)}: what does not serve has to be made up for",) if silent else ()
+    if grows:
+        return (
+            *first,
+            f"raise the replica count of {who} from {group.count} to {wish.count}",
+            "wait until they are ready",
+        )
+    return (*first, f"lower the replica count of {who} from {group.count} to {wish.count}", "drain before they go")
+
+
+def _confidence(group: Group, carried: Carried) -> float:
+    """Data quality x fit x how far the model had to be corrected; the ledger's track record comes on top."""
+    fit = max(0.0, 1.0 - carried.error_ratio)
+    trust = sqrt(min(carried.correction, 1 / carried.correction))
+    return round(group.quality_ratio * fit * trust, 2)
+
+
+def _dollars_per_hour(plan: Plan, members: Sequence[TargetStatus]) -> float | None:
+    rates = [facts.dollars_per_second for m in members if (facts := plan.targets.get(m.name))]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) * 3600 if known and len(known) == len(members) else None

@@ -1,0 +1,74 @@
+"""The scale rule on an hour of the simulator's own pages, through tick() as it runs."""
+
+from itertools import pairwise
+
+import pytest
+from watched_fleet import WatchedFleet
+
+from agent.simulator.seeds import stream
+
+STEADY_RATE = 7.0  # two replicas of this plant keep the promise; the rule asks for three, to be sure
+
+
+def steady(_: float) -> float:
+    return STEADY_RATE
+
+
+def test_a_steady_load_comes_to_rest() -> None:
+    """dynamo PR #9294, llm-d #1352: no oscillation under constant load; from six replicas down, and then nothing."""
+    fleet = WatchedFleet(steady, 6)
+    for _ in range(18):
+        wish = fleet.go(60.0)
+        if wish is not None and wish.value != wish.current:
+            fleet.scale(wish.value)
+    counts = [wish.value for wish in fleet.wishes]
+    turns = [b - a for a, b in pairwise(counts) if a != b]
+    assert counts[-1] in (2, 3, 4)
+    assert sum(a * b < 0 for a, b in pairwise(turns)) <= 1
+    assert len(set(counts[-60:])) == 1
+
+
+@pytest.mark.parametrize("loss", [0.1, 0.5, 1.0])
+def test_scrape_loss_never_shrinks_anything(loss: float) -> None:
+    """Six replicas where three would do: while 10, 50 or 100 % of the scrapes fail, none is given up."""
+    rng = stream(3, "loss")
+    fleet = WatchedFleet(steady, 6, fails=lambda _name, at: at > 1_800_000_180 and rng.random() < loss)
+    fleet.go(900.0)
+    assert {wish.value for wish in fleet.wishes} == {6}
+    assert fleet.wishes[-1].reason in ("bad_data", "holding", "no_model")
+
+
+def test_explicit_zero_traffic_shrinks_to_one() -> None:
+    """dynamo #6985, aibrix #593: no traffic, told by pages that are read, is data."""
+    fleet = WatchedFleet(lambda seconds: STEADY_RATE if seconds < 300 else 0.0, 4)
+    for _ in range(20):
+        wish = fleet.go(60.0)
+        if wish is not None and wish.value != wish.current:
+            fleet.scale(wish.value)
+    assert fleet.wishes[-1].current == 1
+
+
+def test_a_jump_is_answered_within_a_minute_with_evidence() -> None:
+    """llm-d #399: current and proposed, the figures behind it, what it costs, how to undo it."""
+    fleet = WatchedFleet(lambda seconds: 4.0 if seconds < 600 else 16.0, 3)
+    fleet.go(600.0)
+    before = len(fleet.memory.ledger.entries)
+    fleet.go(65.0)
+    advice = [entry for entry in fleet.memory.ledger.entries[before:] if entry.proposed > entry.current][-1]
+    assert advice.reason_code == "scale_out"
+    assert advice.current == 3
+    assert 5 <= advice.proposed <= 7
+    known = {evidence.signal: evidence.value for evidence in advice.evidence}
+    assert known["forecast_arrival_rate_q90_per_second"] == pytest.approx(20.0, rel=0.4)
+    assert advice.alternatives[0]["dollars_per_hour"] is not None
+    assert advice.rollback == "set the replica count of m (aggregated) back to 3"
+
+
+def test_dead_replicas_that_are_no_longer_watched_ask_for_nothing() -> None:
+    """llm-d #368: the metrics of dead pods read as load, and the count went up and down without any."""
+    fleet = WatchedFleet(lambda seconds: 10.0 if seconds < 600 else 1.0, 4)
+    fleet.go(900.0)
+    fleet.scale(1)
+    wish = fleet.go(400.0)
+    assert wish is not None
+    assert wish.value == 1

@@ -1,0 +1,91 @@
+"""A small fleet of the simulator, read as the agent reads it, for rules that need an hour of real pages."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from agent.burn_windows import standard_pairs
+from agent.model import Effects, ReplicaWish, Slo
+from agent.plan import AdvicePlan, Plan
+from agent.simulator.arrivals import Arrivals
+from agent.simulator.engine import EngineConfig
+from agent.simulator.fleet import Fleet
+from agent.simulator.lengths import LogNormal
+from agent.simulator.plant import Plant
+from agent.simulator.seeds import stream
+from agent.simulator.step_time import LinearStepTime
+from agent.simulator.topology import Topology
+from agent.simulator.workload import OpenLoop, Prompts
+from agent.sli.count import TargetFacts
+from agent.tick import Memory, tick
+from probes.page import SystemPage
+from probes.sample import Reading
+
+T0 = 1_800_000_000.0
+LAW = LinearStepTime(22e-3, 90e-6, 152e-9, 20e-6)  # facts/recommend.md 5a: the proportions of a 32B model
+PLANT = Plant(EngineConfig(model="m", max_num_batched_tokens=2048, num_gpu_blocks=18_750), law=lambda _: LAW)
+CHAT = Prompts(LogNormal(1500, 0.5, 6000, 100), LogNormal(200, 0.5, 900, 8), finish_reason="stop")
+MONTH = 30 * 86_400.0
+PAIRS = standard_pairs(MONTH)
+SLOS = (
+    Slo("ttft", "chat", "ttft", "engine", 0.95, MONTH, PAIRS, 2.5),
+    Slo("tpot", "chat", "tpot", "engine", 0.95, MONTH, PAIRS, 0.1),
+)
+
+
+@dataclass(slots=True)
+class WatchedFleet:
+    """`rate` gives requests per second by seconds since the start; `fails` says which scrape (target, time) fails."""
+
+    rate: Callable[[float], float]
+    replicas: int
+    fails: Callable[[str, float], bool] = lambda _name, _at: False
+    memory: Memory = field(default_factory=Memory)
+    effects: list[Effects] = field(default_factory=list)
+    plan: Plan = field(init=False)
+    _fleet: Fleet = field(init=False)
+    _pages: dict[str, SystemPage] = field(default_factory=dict)
+    _now: float = T0
+
+    def __post_init__(self) -> None:
+        workload = OpenLoop(Arrivals(self.rate, stream(1, "arrivals"), T0), lambda _: CHAT, stream(1, "prompts"))
+        self._fleet = Topology(self.replicas).fleet(PLANT, workload, T0)
+        self.plan = Plan(SLOS, {}, advice=AdvicePlan(cold_start_seconds=120.0))
+        self.plan = self._planned()
+
+    def go(self, seconds: float) -> ReplicaWish | None:
+        """Let so many seconds pass; the newest wish."""
+        until = self._now + seconds
+        while self._now < until:
+            self._now += 5.0
+            if self._now % 10 == 0:
+                self._read()
+            self.effects.append(tick(self.plan, self.memory, self._now))
+        return next(iter(self.effects[-1].snapshot.replicas), None)
+
+    def scale(self, count: int) -> None:
+        """Do what was advised, at once and without a cold start."""
+        self._fleet.cold_start_seconds = 0.0
+        self._fleet.scale(count, self._now)
+        self.plan = self._planned()
+
+    @property
+    def wishes(self) -> list[ReplicaWish]:
+        return [effects.snapshot.replicas[0] for effects in self.effects if effects.snapshot.replicas]
+
+    def _planned(self) -> Plan:
+        names = [replica.name for replica in self._fleet.replicas if replica.phase != "draining"]
+        facts = {name: TargetFacts("m", "aggregated", None, 0.0016) for name in names}
+        for gone in set(self.plan.targets) - set(names):
+            self.memory.windows.forget(gone)
+        return replace(self.plan, targets=facts)
+
+    def _read(self) -> None:
+        self._fleet.settle(self._now)
+        for replica in self._fleet.replicas:
+            if replica.name not in self.plan.targets:
+                continue
+            if self.fails(replica.name, self._now):
+                self.memory.windows.take(Reading(replica.name, "vllm", self._now, "timeout", "no page within 5 s"))
+                continue
+            page = self._pages.setdefault(replica.name, SystemPage("vllm"))
+            self.memory.windows.take(page.read(replica.page.text(), replica.name, self._now))
