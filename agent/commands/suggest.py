@@ -1,6 +1,8 @@
 """`slo-agent suggest`: SLOs that a history could keep, what they would have paged, and the presets beside."""
 
 import argparse
+import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,15 +10,19 @@ from typing import Any
 import yaml
 
 from agent.alerts.slo_alerts import good_words
-from agent.commands.common import add_examples, add_json, count_of, percent, print_json
+from agent.commands.common import add_config, add_examples, add_json, count_of, past, percent, print_json
+from agent.config import Config
+from agent.config_file import load_config
 from agent.errors import UsageError
 from agent.presets import preset_slos, presets
-from agent.replay import Replay
+from agent.prometheus_source import open_history
+from agent.replay import Course, Replay, replay_history
 from agent.suggest import Candidate, History, Trial, Trials, candidates, proposed, trial_config
 from probes.recording import EntryReader, read_entries
 from probes.sample import ProbeResult, Reading
 
 DAY_SECONDS = 86_400.0
+MONTH_SECONDS = 30 * DAY_SECONDS
 LONG_SECONDS = 2 * DAY_SECONDS
 SHORT_HISTORY_SECONDS = 7 * DAY_SECONDS
 TICK_SECONDS, LONG_TICK_SECONDS = 5.0, 60.0
@@ -25,11 +31,19 @@ TICK_SECONDS, LONG_TICK_SECONDS = 5.0, 60.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("recording", type=Path, nargs="?", metavar="REC", help="a recording, .jsonl.gz")
+    add_config(parser, required=False)
+    parser.add_argument("--prometheus", metavar="URL", help="instead of a recording: what this Prometheus scraped")
+    parser.add_argument(
+        "--from", dest="start", type=past, metavar="T", help="of the Prometheus: how far back; default: 30d"
+    )
+    parser.add_argument("--to", dest="end", type=past, metavar="T", help="its last moment; default: now")
+    parser.add_argument("--match", default="", metavar="MATCHERS", help="further matchers, such as 'job=\"vllm\"'")
     parser.add_argument("--presets", action="store_true", help="no history: print the presets as YAML")
     add_json(parser)
     add_examples(
         parser,
         "slo-agent record -c agent.yaml --out rec.jsonl.gz --for 1d && slo-agent suggest rec.jsonl.gz",
+        "slo-agent suggest --prometheus http://prometheus:9090 --from 30d",
         "slo-agent suggest --presets",
     )
 
@@ -39,11 +53,13 @@ def run(options: argparse.Namespace) -> int:
     if options.presets:
         print(_preset_yaml(), end="")
         return 0
-    if options.recording is None:
-        raise UsageError("suggest needs a history", "Name a recording, or write --presets.")
-    history = _history(options.recording)
-    tried = candidates(history)
-    trials = _trials(options.recording, tried, history.seconds)
+    if (options.recording is None) == (options.prometheus is None):
+        raise UsageError("suggest needs a history", "Name a recording or --prometheus URL, or write --presets.")
+    if options.prometheus is not None:
+        history, trials = asyncio.run(_of_prometheus(options))
+    else:
+        history = _history(options.recording)
+        trials = _trials(options.recording, candidates(history), history.seconds)
     chosen = proposed(trials)
     if options.json:
         print_json(_json(history, trials, chosen))
@@ -61,9 +77,35 @@ def _history(recording: Path) -> History:
     return history
 
 
+async def _of_prometheus(options: argparse.Namespace) -> tuple[History, list[Trial]]:
+    """Both passes over what a Prometheus scraped. The config, where one is named, has its secrets and target names."""
+    config = load_config(options.config) if options.config else Config()
+    end = time.time() if options.end is None else options.end
+    start = end - MONTH_SECONDS if options.start is None else options.start
+    if start >= end:
+        raise UsageError("--from is not before --to", "Swap them.")
+    step = LONG_TICK_SECONDS if end - start > LONG_SECONDS else None
+    seen = History()
+    async with open_history(config, options.prometheus, options.match) as source:
+        await source.look_around(start, end)
+        async for piece in source.pieces(start, end, step):
+            for reading in piece.readings:
+                seen.take(reading)
+        tried = candidates(seen)
+        trials, course = Trials(tried), Course(_trial_config(tried, seen.seconds))
+        async for _, effects in replay_history(source, course, start, end, step):
+            for one in effects:
+                trials.hear(one)
+    return seen, trials.end(course.last)
+
+
+def _trial_config(tried: list[Candidate], seconds: float) -> Config:
+    return trial_config(tried, LONG_TICK_SECONDS if seconds > LONG_SECONDS else TICK_SECONDS)
+
+
 def _trials(recording: Path, tried: list[Candidate], seconds: float) -> list[Trial]:
     trials = Trials(tried)
-    replay = Replay(recording, trial_config(tried, LONG_TICK_SECONDS if seconds > LONG_SECONDS else TICK_SECONDS))
+    replay = Replay(recording, _trial_config(tried, seconds))
     for effects in replay.effects():
         trials.hear(effects)
     return trials.end(replay.last)

@@ -1,16 +1,28 @@
 """`slo-agent suggest`: what a history kept, what would have paged, the presets beside, and YAML that loads."""
 
+import asyncio
 import json
+import re
+import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
 from recorded import START, recording
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "probes" / "prometheus"))
+
+from fake_prometheus import FakePrometheus
 
 from agent.cli import main
 from agent.config_file import parse_config
 from probes.recording import Entry, RecordingWriter
 
+Serve = Callable[..., Awaitable[Any]]
+LABEL = re.compile(r'(\w+)="([^"]*)"')
 TARGET = "targets: [{name: vllm-0, url: 'http://vllm-0:8000'}]\n"
 EDGES = (0.25, 0.5, 1.0, 2.5, 5.0)
 SHARES = (0.90, 0.93, 0.97, 0.995, 1.0)  # of the first tokens, at or below each edge
@@ -107,3 +119,30 @@ def test_presets_are_configs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_suggest_needs_a_history(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suggest"]) == 2
     assert "suggest needs a history" in capsys.readouterr().err
+
+
+async def test_a_prometheus_is_a_history_too(
+    two_hours: Path, aiohttp_server: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same pages, scraped by a Prometheus, suggest the same."""
+    fake = FakePrometheus()
+    series: dict[str, list[tuple[float, float]]] = {}
+    for minute in range(121):
+        for line in served(600 * minute, 1.2 * minute).splitlines():
+            name, _, value = line.rpartition(" ")
+            series.setdefault(name, []).append((START + 60 * minute, float(value)))
+    for name, points in series.items():
+        labels = dict(LABEL.findall(name))
+        fake.add(name.partition("{")[0], points, **labels)
+    fake.add("up", [(START + 60 * minute, 1.0) for minute in range(121)])
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", fake.handle)
+    url = str((await aiohttp_server(app)).make_url("")).rstrip("/")
+    words = ["suggest", "--prometheus", url, "--from", str(START - 1), "--to", str(START + 7_201), "--json"]
+    assert await asyncio.to_thread(main, words) == 0
+    prometheus = json.loads(capsys.readouterr().out)
+    assert main(["suggest", str(two_hours), "--json"]) == 0
+    recorded = json.loads(capsys.readouterr().out)
+    assert prometheus["config"] == recorded["config"]
+    kept = {trial["slo"]["name"]: trial["kept_ratio"] for trial in recorded["trials"]}
+    assert {trial["slo"]["name"]: trial["kept_ratio"] for trial in prometheus["trials"]} == pytest.approx(kept)
