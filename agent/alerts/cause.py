@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.alerts.cache_tier import caches_down
+from agent.alerts.workers import ill_workers
 from agent.model import Slo, TargetStatus
 from agent.signals.post_time import post_time_explanation
 from agent.signals.ranks import slow_rank
@@ -114,18 +115,8 @@ def _routed_cause(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_
     if slo.sli != "availability" or work is None or not work.failed:
         return None
     reasons = ", ".join(f"{count:.0f} {why}" for why, count in work.failed_by_reason.items())
-    ill = sorted({worker for name in names for worker in _ill_workers(windows, name)})
+    ill = sorted({worker for name in names for worker in ill_workers(windows, name)})
     where = f"; the router takes {', '.join(ill)} to be ill" if ill else ""
     minutes = LOOK_BACK_SECONDS / 60
     words = f"{work.failed:.0f} requests failed at the router in {minutes:.0f} min: {reasons}{where}"
     return Cause("router_failures", words)
-
-
-def _ill_workers(windows: Windows, name: str) -> list[str]:
-    return [
-        label
-        for key, raw in windows.raw.items()
-        if key.target == name
-        for (signal, label), value in raw.gauges.items()
-        if signal == "router_worker_health_state" and value == 0
-    ]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from agent.alerts.book import Wanted, alert_labels
 from agent.alerts.cache_tier import caches_down, lost_clients
 from agent.alerts.health import last_results
+from agent.alerts.workers import ill_workers
 from agent.model import TargetStatus
 from agent.plan import Plan
 from agent.windows import Windows
@@ -46,6 +47,8 @@ def target_alerts(
             yield _with_cache_down(wanted, caches_down([status.name], statuses, plan.targets, windows))
         elif status.source == "mooncake" and (lost := lost_clients(status.name, windows, now_seconds)):
             yield _wanted("CacheTierDown", "ticket", status, plan, f"{status.name} has lost clients", lost)
+        elif status.source in ROUTERS and status.health == "up":
+            yield from _told_by_router(status, plan, windows)
         yield from _canary_down(status, plan, windows, now_seconds)
 
 
@@ -95,6 +98,15 @@ def _with_cache_down(wanted: Wanted, caches: Sequence[TargetStatus]) -> Wanted:
         "recommendation": f"restart the cache server {caches[0].name}, then this engine if it makes no step soon",
     }
     return replace(wanted, annotations={**wanted.annotations, **words})
+
+
+def _told_by_router(status: TargetStatus, plan: Plan, windows: Windows) -> Iterator[Wanted]:
+    """Workers that the router takes to be ill, and that nobody else watches."""
+    watched = {facts.url for facts in plan.targets.values()}
+    for worker in ill_workers(windows, status.name):
+        if worker.rstrip("/") not in watched:
+            words = f"{status.name} has no answer from {worker} and sends it no requests"
+            yield _wanted("EngineUnreachable", "page", replace(status, name=worker), plan, f"{worker} is away", words)
 
 
 def _canary_down(status: TargetStatus, plan: Plan, windows: Windows, now_seconds: float) -> Iterator[Wanted]:

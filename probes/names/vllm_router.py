@@ -99,7 +99,8 @@ NAMES = (
         ("vllm_router_pd_requests_total",),
         "requests",
         "Requests through prefill and decode, by route.",
-        "Those that failed in decode are in it, those that found no worker are not.",
+        "Those that failed in prefill or decode are in it, those that found no worker are not. A stream that broke off "
+        "is in it, and in no count of failures.",
         label="route",
         over="sum",
     ),
@@ -108,7 +109,7 @@ NAMES = (
         "counter",
         ("vllm_router_pd_errors_total",),
         "requests",
-        "Requests that failed before decode, by type.",
+        "Requests that found no worker, by type.",
         label="error_type",
         over="sum",
     ),

@@ -4,12 +4,14 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SLO_PYTHON = Path(sys.executable)  # has aiohttp, for the stubs
 VLLM_SCRIPT = ROOT / "tests" / "live" / "real_vllm.sh"
 NEIGHBOURS_SCRIPT = ROOT / "tests" / "live" / "real_neighbours.sh"
 LMCACHE_SCRIPT = ROOT / "tests" / "live" / "real_lmcache.sh"

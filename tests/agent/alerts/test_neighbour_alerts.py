@@ -40,6 +40,21 @@ def test_a_neighbour_that_is_away_has_its_own_alert(source: str, name: str, seve
     assert (labels["alertname"], labels["severity"], labels["target"]) == (name, severity, "it")
 
 
+@pytest.mark.parametrize(("url", "targets"), [("", ["http://vllm-1:8000"]), ("http://vllm-1:8000", [])])
+def test_a_worker_that_its_router_takes_to_be_ill_is_named_unless_it_is_a_target(url: str, targets: list[str]) -> None:
+    """One that we watch ourselves has its own alert."""
+    memory = Memory()
+    health = [
+        Sample("router_worker_health_state", "gauge", "0", "", up, f"http://vllm-{n}:8000")
+        for n, up in ((0, 1), (1, 0))
+    ]
+    memory.windows.take(Reading("it", "vllm_router", T0, samples=tuple(health)))
+    plan = Plan(targets={**PLAN.targets, "other": TargetFacts("", "aggregated", None, url=url)})
+    alerts = tick(plan, memory, T0).snapshot.alerts
+    assert [dict(alert.labels)["target"] for alert in alerts] == targets
+    assert all(alert.name == "EngineUnreachable" for alert in alerts)
+
+
 def store(at: float, clients: float, capacity: float) -> Reading:
     samples = (
         Sample("store_clients", "gauge", "0", "", clients),
