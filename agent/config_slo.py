@@ -61,6 +61,15 @@ class Slo(Section):
     )
     model: str | None = Field(None, description="Only this served model; default: all.")
     role: Literal["aggregated", "prefill", "decode"] | None = Field(None, description="Only this role; default: all.")
+    engine: str | None = Field(
+        None,
+        min_length=1,
+        description="Only this engine (rank) of each target, by vLLM's label; default: all.",
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="Only targets with these labels, such as {tier: premium} where a tenant or a priority has its own.",
+    )
     violated_minute_dollars: float | None = Field(
         None,
         ge=0,
@@ -76,6 +85,14 @@ class Slo(Section):
         if isinstance(value, int | float) and not isinstance(value, bool) and 1 < value < 100:
             raise ValueError(f"expected a ratio between 0 and 1. Write {value / 100:g}")
         return value
+
+    @model_validator(mode="after")
+    def _engine_is_of_pages(self) -> Self:
+        if self.engine is not None and (self.source or ("canary" if self.sli == "stall" else "engine")) != "engine":
+            raise ValueError(
+                f"only pages tell engines apart; take engine out, or write source: engine (not {self.source})"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_period(self) -> Self:

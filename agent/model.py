@@ -72,7 +72,7 @@ class Slo:
 
     With `calendar` the budget runs over the present day, week, month or quarter of `time_zone` instead, and
     `period_seconds` is that unit's usual length. It counts nothing before `epoch_seconds`. `policy` is what was agreed
-    to happen when the budget is spent.
+    to happen when the budget is spent. `engine` is vLLM's label; `target_labels` are those that a target must have.
 
     `threshold_seconds` is the latency a good event keeps; for availability it is the time within which a request must
     have ended, for stall the longest gap between two tokens. Goodput has `ttft_seconds` and `tpot_seconds` instead.
@@ -104,6 +104,8 @@ class Slo:
     epoch_seconds: float | None = None
     policy: str = ""
     violated_minute_dollars: float | None = None
+    engine: str | None = None
+    target_labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def budget_ratio(self) -> float:

@@ -122,6 +122,8 @@ def _promise(config: Config, slo: Slo) -> Promise:
         epoch_seconds=slo.epoch.timestamp() if slo.epoch else None,
         policy=slo.policy,
         violated_minute_dollars=slo.violated_minute_dollars,
+        engine=slo.engine,
+        target_labels=tuple(sorted(slo.labels.items())),
     )
 
 

@@ -54,6 +54,8 @@ def slo_json(status: SloStatus) -> Json:
         "source": slo.source,
         "model": slo.model,
         "role": slo.role,
+        "engine": slo.engine,
+        "target_labels": dict(slo.target_labels),
         "objective_ratio": slo.objective_ratio,
         "period_seconds": slo.period_seconds,
         "threshold_seconds": slo.threshold_seconds,

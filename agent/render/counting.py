@@ -119,7 +119,8 @@ def _who(slo: Slo) -> Labels:
     """vLLM labels the model itself; the role is a label that the scrape config gives its targets."""
     model = [("model_name", "=", slo.model)] if slo.model else []
     role = [("role", "=", slo.role)] if slo.role else []
-    return [*model, *role]
+    engine = [("engine", "=", slo.engine)] if slo.engine else []
+    return [*model, *role, *engine, *((name, "=", value) for name, value in slo.target_labels)]
 
 
 def _exact_edge(slo: Slo, histogram: str, edges: Edges) -> float:

@@ -93,7 +93,9 @@ class PendingBook:
 
 def _definition(slo: Slo) -> Definition:
     limits = slo.threshold_seconds, slo.ttft_seconds, slo.tpot_seconds
-    return slo.sli, slo.source, *limits, slo.service, slo.model, slo.role
+    selected = [f"engine={slo.engine}"] if slo.engine else []
+    selected += [f"{name}={value}" for name, value in slo.target_labels]
+    return slo.sli, slo.source, *limits, slo.service, slo.model, slo.role, *selected
 
 
 def count_events(
@@ -135,6 +137,8 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
     key, since, until = increment.key, increment.from_seconds, increment.to_seconds
     ended: dict[tuple[SliName, float | None, float | None], Ended] = {}
     for slo in pending.concerned(key.target, key.model, "engine"):
+        if slo.engine is not None and slo.engine != key.engine:
+            continue
         question = (slo.sli, slo.threshold_seconds, slo.ttft_seconds)
         ends = ended.get(question)
         if ends is None:
@@ -202,6 +206,8 @@ def concerns(slo: Slo, facts: TargetFacts | None, model: str) -> bool:
     if facts is None:
         return False
     if facts.service is not None and facts.service != slo.service:
+        return False
+    if any(facts.labels.get(name) != value for name, value in slo.target_labels):
         return False
     if slo.model is not None and slo.model != (model or facts.model):
         return False
