@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from agent.increment import EngineKey as EngineKey  # noqa: PLC0414  here is where all the others look for them
@@ -213,7 +214,8 @@ class Windows:
         wanted = set(targets)
         for key, increments in self.increments.items():
             if key.target in wanted:
-                yield from (i for i in increments if start_seconds < i.to_seconds <= end_seconds)
+                newest_first = takewhile(lambda i: i.to_seconds > start_seconds, reversed(increments))
+                yield from reversed([i for i in newest_first if i.to_seconds <= end_seconds])
 
     def _begin_anew(self, log: TargetLog, reading: Reading) -> None:
         """What was read by a clock that was ahead cannot be compared with what comes now; what it counted stays."""

@@ -16,7 +16,7 @@ from agent.model import SloStatus, TargetStatus
 from agent.plan import Plan
 from agent.signals.sums import add_up
 from agent.sli.count import concerns
-from agent.stats.buckets import share_over
+from agent.stats.buckets import merged, share_over
 from agent.windows import Increment, Windows
 
 LOAD_SECONDS = 300.0  # what the load is now
@@ -60,7 +60,9 @@ class Scene:
 
     def misses(self, group: Sequence[TargetStatus], status: SloStatus) -> bool:
         """Whether more requests (gaps, for itl) than the budget allows were surely too slow in the last minutes."""
-        buckets = add_up(self.increments(group, LOAD_SECONDS)).histogram(f"{status.slo.sli}_seconds")
+        signal = f"{status.slo.sli}_seconds"
+        found = (increment.histograms.get(signal) for increment in self.increments(group, LOAD_SECONDS))
+        buckets = merged(buckets for buckets in found if buckets is not None)
         if buckets is None or status.slo.threshold_seconds is None:
             return False
         share = share_over(buckets, status.slo.threshold_seconds, are_independent=False)

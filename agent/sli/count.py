@@ -7,7 +7,14 @@ from typing import get_args
 
 from agent.model import Events, SliName, SliSource, Slo
 from agent.sli.canary import canary_events
-from agent.sli.engine import Balance, ended_requests, engine_counts, pending_for
+from agent.sli.engine import (
+    Balance,
+    ended_requests,
+    engine_counts,
+    inside_at_end,
+    pending_for,
+    waits_for_first_token,
+)
 from agent.sli.pending import Ended
 from agent.sli.router import router_counts
 from agent.sli.span import span_counts
@@ -136,6 +143,7 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
     """One increment for every SLO it concerns: what SLOs of one question ask of it is read once."""
     key, since, until = increment.key, increment.from_seconds, increment.to_seconds
     ended: dict[tuple[SliName, float | None, float | None], Ended] = {}
+    waiting, inside = (inside_at_end(increment, first_token=is_first) for is_first in (True, False))
     for slo in pending.concerned(key.target, key.model, "engine"):
         if slo.engine is not None and slo.engine != key.engine:
             continue
@@ -143,7 +151,8 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
         ends = ended.get(question)
         if ends is None:
             ends = ended[question] = ended_requests(slo, increment)
-        counts = engine_counts(slo, increment, ends, pending.of(slo, key))
+        found = waiting if waits_for_first_token(slo) else inside
+        counts = engine_counts(slo, increment, ends, pending.of(slo, key), found)
         buckets = windows.events[slo.name]
         buckets.begin(until)
         buckets.count(since, until, (counts.good, counts.bad, counts.undecided))

@@ -35,14 +35,16 @@ def ended_requests(slo: Slo, increment: Increment) -> Ended:
     return _split(increment, HISTOGRAMS[slo.sli], slo.threshold_seconds)
 
 
-def engine_counts(slo: Slo, increment: Increment, ended: Ended, pending: Balance | None) -> Counts:
+def engine_counts(
+    slo: Slo, increment: Increment, ended: Ended, pending: Balance | None, inside: Inside | None
+) -> Counts:
     """What one increment adds to an SLO: requests that ended in it, and pending ones that became late.
 
-    A pending request is charged once, when it is late: when it ends later on, its end is not charged again.
+    A pending request is charged once, when it is late: when it ends later on, its end is not charged again. `inside` is
+    what `inside_at_end` says.
     """
     if pending is None:
         return Counts(ended.in_time + ended.answered, ended.bad + ended.refused, ended.undecided)
-    inside = _inside(slo.sli, increment)
     if isinstance(pending, JointRequests):
         return _joint(slo, increment, ended, inside, pending)
     return pending.observe(increment.to_seconds, ended, inside, restarted=increment.restarted)
@@ -113,12 +115,18 @@ def _answers(slo: Slo, increment: Increment) -> Ended:
     return Ended(in_time, answered - late - undecided - in_time, failed + late, undecided, refused)
 
 
-def _inside(sli: SliName, increment: Increment) -> Inside | None:
+def waits_for_first_token(slo: Slo) -> bool:
+    """Whether its pending requests are those without a first token, and not all that have not ended."""
+    return slo.sli in UNTIL_FIRST_TOKEN
+
+
+def inside_at_end(increment: Increment, *, first_token: bool) -> Inside | None:
+    """The requests in the engine at the end of an increment; None where its page does not say."""
     running, waiting = (increment.gauges.get((gauge, "")) for gauge in ("requests_running", "requests_waiting"))
     if running is None or waiting is None:
         return None
     own = increment.own or Own()
     total = max(0.0, running + waiting - own.in_flight)
-    if sli not in UNTIL_FIRST_TOKEN:
+    if not first_token:
         return Inside(total, total)
     return Inside(max(0.0, waiting - own.unanswered), total, increment.counters.get(("preemptions_total", ""), 0.0))

@@ -141,12 +141,14 @@ class _Tier:
         first = max(first, head - size)
         if self._changed_from is None or first < self._changed_from:
             self._changed_from = first
-        kept = [of for of in ((self._good, good), (self._bad, bad), (self._undecided, undecided)) if of[1]]
-        for bucket in range(first, head):
-            share = 1.0 if bucket >= last else ((bucket + 1) * width - from_seconds) / span
-            place = bucket % size
-            for ends, number in kept:
-                ends[place] += number * share
+        shares = [
+            (bucket % size, 1.0 if bucket >= last else ((bucket + 1) * width - from_seconds) / span)
+            for bucket in range(first, head)
+        ]
+        for ends, number in ((self._good, good), (self._bad, bad), (self._undecided, undecided)):
+            if number:
+                for place, share in shares:
+                    ends[place] += number * share
 
     def _advance(self, bucket: int, totals: Numbers) -> int:
         if self.head is None:

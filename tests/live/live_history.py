@@ -45,7 +45,7 @@ def write_month(path: Path, days: float) -> None:
             engine = FakeEngine("vllm-0", started_at_seconds=restarts.pop(0))
         hour = at % DAY / 3600
         count = round(60 * (4 + 3.7 * math.sin((hour - 9) / 24 * 2 * math.pi))) + step * 7919 % 5
-        bad = round(count * _bad_share(at)) + (step % 97 == 0)
+        bad = min(count, round(count * _bad_share(at)) + (step % 97 == 0))
         engine.finish(count - bad, ttft=0.2, tpot=0.02, e2e=3.0)
         engine.finish(bad, ttft=7.0, tpot=0.2, e2e=40.0)
         kept = (line for line in engine.page().splitlines(keepends=True) if "iteration_tokens" not in line)
