@@ -205,11 +205,31 @@ class OtlpOutput(Section):
     _check_url = field_validator("endpoint")(_http_url)
 
 
+class WebhookOutput(Section):
+    """Recommendations and their verdicts as CloudEvents."""
+
+    url: str = Field(description="Where each is posted to.")
+    secret_file: Path | None = Field(
+        None, description="File with the secret that bodies are signed with (HMAC-SHA256), read at every use."
+    )
+    timeout_seconds: Seconds = Field(5, description="Longest wait for one post, seconds.")
+
+    _check_url = field_validator("url")(_http_url)
+
+    def secret(self) -> str:
+        """The secret now; "" without one. Raises OSError where its file cannot be read."""
+        return "" if self.secret_file is None else self.secret_file.read_text(encoding="utf-8").strip()
+
+
 class Outputs(Section):
     """Where figures go besides /metrics and the page."""
 
     otlp: OtlpOutput | None = Field(None, description="OTLP metrics export; absent: none.")
     jsonl: Path | None = Field(None, description="File that alerts and recommendations are appended to, JSON lines.")
+    webhook: WebhookOutput | None = Field(None, description="Recommendations as CloudEvents; absent: none.")
+    aliases: bool = Field(
+        default=False, description="Tell the replicas to have under the names of llm-d and AIBrix as well."
+    )
     page_url: str = Field("", description="Address under which people reach this agent's page; stands in alerts.")
     dashboard_url: str = Field("", description="Address of the Grafana dashboard; stands in alerts.")
 

@@ -18,6 +18,7 @@ from agent.outputs.jsonl import JsonlOutput
 from agent.outputs.otlp import OtlpExport
 from agent.outputs.prometheus import ViewCollector
 from agent.outputs.self_metrics import SelfMetrics
+from agent.outputs.webhook import WebhookOutput
 from agent.receiving import receive_spans
 from agent.runtime import Agent, Listeners
 from agent.web.server import make_app
@@ -47,8 +48,14 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
         listeners = [alertmanager.update, *extras.on_effects]
         if config.outputs.jsonl is not None:
             listeners.append(JsonlOutput(config.outputs.jsonl, delivered=metrics.delivered).write)
+        if config.outputs.webhook is not None:
+            source = config.outputs.page_url or "slo-agent"
+            webhook = WebhookOutput(config.outputs.webhook, session, clock, source=source, delivered=metrics.delivered)
+            listeners.append(webhook.update)
+            posting = asyncio.create_task(webhook.run())
+            stack.callback(posting.cancel)
         agent = Agent(config, clock, metrics, Listeners(tuple(listeners), extras.recorder), extras.path)
-        ViewCollector(agent.view, registry)
+        ViewCollector(agent.view, registry, with_aliases=config.outputs.aliases)
         runner = await _listen(
             config.server, make_app(agent.view, registry, agent, note=extras.note, alertmanagers=_told(config, extras))
         )

@@ -72,13 +72,6 @@ class Ledger:
         return done
 
 
-def hit_rate(entries: Iterable[Recommendation]) -> tuple[int, int]:
-    """How many recommendations were kept, and how many were judged: kept or missed."""
-    verdicts = [entry.verdict for entry in entries]
-    kept = verdicts.count("kept")
-    return kept, kept + verdicts.count("missed")
-
-
 def _topic(entry: Recommendation) -> Topic:
     return entry.model, entry.role, entry.action
 

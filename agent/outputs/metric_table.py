@@ -220,11 +220,28 @@ CONCURRENCY = Metric(
 # Advice.
 REPLICAS = Metric(
     "slo_agent_recommended_replicas", "gauge", ("model", "role", "bound"), "1", "3 P",
-    "Replicas that the newest open scaling advice proposes; bound is value, low or high; absent without advice.",
+    "Replicas to have now: the present count where nothing is to change; bound is value, low or high; absent where no "
+    "objective drives scaling and no advice is open.",
 )  # fmt: skip
 CONFIDENCE = Metric(
     "slo_agent_recommendation_confidence", "gauge", ("model", "role", "action"), "1", "P",
-    "How sure the newest open advice of that kind is, 0 to 1.",
+    "How sure the newest open advice of that kind is, 0 to 1; for scale that of the replicas to have now.",
+)  # fmt: skip
+VERDICTS = Metric(
+    "slo_agent_recommendations", "gauge", ("model", "role", "action", "verdict"), "1", "8 P",
+    "Recommendations that are remembered, by how they came out: open, kept, missed, not_applied, ...; the newest 200.",
+)  # fmt: skip
+WVA_DESIRED = Metric(
+    "wva_desired_replicas", "gauge", ("variant_name", "namespace", "accelerator_type"), "1", "P",
+    "The replicas to have now under the name that llm-d's autoscaler gives it; only with outputs.aliases.",
+)  # fmt: skip
+WVA_CURRENT = Metric(
+    "wva_current_replicas", "gauge", ("variant_name", "namespace", "accelerator_type"), "1", "P",
+    "The replicas there are, under llm-d's name; only with outputs.aliases.",
+)  # fmt: skip
+AIBRIX = Metric(
+    "vllm:deployment_replicas", "gauge", ("model_name",), "1", "P",
+    "The replicas to have now under the name that AIBrix' external autoscaler reads; only with outputs.aliases.",
 )  # fmt: skip
 
 # What is watched.
@@ -309,7 +326,8 @@ VIEW_METRICS = (
     KV_HIT, ENGINE_ITL, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
     DOLLARS, GOODPUT_PER_DOLLAR, USER_SPEED, VIOLATED, VIOLATION_DOLLARS,
     ARRIVALS, BURSTINESS, TREND, REQUEST_TOKENS, CONCURRENCY,
-    REPLICAS, CONFIDENCE, TARGET_UP, TARGET_HEALTH, READING_AGE, TICK_AGE, SERIES_DROPPED,
+    REPLICAS, CONFIDENCE, VERDICTS, WVA_DESIRED, WVA_CURRENT, AIBRIX,
+    TARGET_UP, TARGET_HEALTH, READING_AGE, TICK_AGE, SERIES_DROPPED,
 )  # fmt: skip
 """Metrics read from the `View` at every scrape."""
 

@@ -15,8 +15,9 @@ from agent.view import View
 class ViewCollector:
     """Reads the view whenever the registry is scraped; holds nothing itself."""
 
-    def __init__(self, view: View, registry: CollectorRegistry) -> None:
+    def __init__(self, view: View, registry: CollectorRegistry, *, with_aliases: bool = False) -> None:
         self._view = view
+        self._with_aliases = with_aliases
         registry.register(self)
 
     def describe(self) -> Iterator[Family]:
@@ -25,7 +26,7 @@ class ViewCollector:
 
     def collect(self) -> Iterator[Family]:
         """Families with at least one series."""
-        return families(presentable(view_points(self._view)))
+        return families(presentable(view_points(self._view, with_aliases=self._with_aliases)))
 
 
 def empty_families(metrics: Sequence[Metric]) -> Iterator[Family]:

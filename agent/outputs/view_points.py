@@ -1,6 +1,6 @@
 """What the agent knows, as points of the metric table. Unknown gives no point: never 0, never NaN."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from agent.model import (
@@ -10,7 +10,6 @@ from agent.model import (
     Latency,
     LatencyTotal,
     Level,
-    Recommendation,
     Signals,
     SloState,
     SloStatus,
@@ -18,6 +17,7 @@ from agent.model import (
     Workload,
 )
 from agent.outputs import metric_table as table
+from agent.outputs.advice_points import advice_points
 from agent.outputs.metric_table import ALL_TARGETS, Metric
 from agent.outputs.points import AnyPoint, HistogramPoint, Point
 from agent.view import View
@@ -36,8 +36,11 @@ HISTOGRAMS = {
 }
 
 
-def view_points(view: View) -> Iterator[AnyPoint]:
-    """Every point that `view` can give now; may hold duplicates (`presentable` takes them out)."""
+def view_points(view: View, *, with_aliases: bool = False) -> Iterator[AnyPoint]:
+    """Every point that `view` can give now; may hold duplicates (`presentable` takes them out).
+
+    With aliases the replicas to have stand under the names of other autoscalers, too.
+    """
     snapshot = view.snapshot()
     totals = view.event_totals()
     for status in snapshot.slos:
@@ -51,7 +54,7 @@ def view_points(view: View) -> Iterator[AnyPoint]:
     yield from _histogram_points(view.latency_totals())
     yield from _canary_points(view.recent_probes())
     yield from _window_points(view)
-    yield from _advice_points(snapshot.recommendations)
+    yield from advice_points(snapshot, with_aliases=with_aliases)
     for target in snapshot.targets:
         yield from _target_points(target, view.now_seconds())
     if snapshot.at_seconds > 0:
@@ -206,17 +209,6 @@ def _money_points(money: Economics | None) -> Iterator[Point]:
         yield from _figure(table.GOODPUT_PER_DOLLAR, (), money.goodput_per_dollar)
         yield from _figure(table.USER_SPEED, ("median",), money.tokens_per_second_per_user)
         yield from _figure(table.USER_SPEED, ("slowest",), money.tokens_per_second_of_slowest_users)
-
-
-def _advice_points(recommendations: Iterable[Recommendation]) -> Iterator[Point]:
-    """Newest first, so that `presentable` keeps the newest; advice with a verdict is history."""
-    still_open = [one for one in recommendations if one.verdict is None]
-    for advice in sorted(still_open, key=lambda one: one.at_seconds, reverse=True):
-        yield Point(table.CONFIDENCE, (advice.model, advice.role, advice.action), advice.confidence)
-        if advice.action == "scale":
-            yield Point(table.REPLICAS, (advice.model, advice.role, "value"), advice.proposed)
-            yield Point(table.REPLICAS, (advice.model, advice.role, "low"), advice.low)
-            yield Point(table.REPLICAS, (advice.model, advice.role, "high"), advice.high)
 
 
 def _target_points(target: TargetStatus, now_seconds: float) -> Iterator[Point]:

@@ -10,6 +10,9 @@ const VERDICTS = {
   missed: "it was applied, and the budget still burns",
   not_applied: "it was not applied",
   superseded: "newer advice took its place",
+  withdrawn: "by then the load said otherwise",
+  confounded: "it was applied, but more load came than was foreseen",
+  unknown: "it was applied, but nothing tells how the objective fares",
 };
 
 const LIMITS = {
@@ -28,6 +31,7 @@ export function adviceList(recommendations, now) {
   const past = sorted.filter(isPast).slice(0, MOST_PAST);
   return [
     open.length ? open.map((advice) => card(advice, now)) : el("p.empty", {}, "No change is recommended."),
+    el("p.fine", { "data-hit-rate": "" }, hitRate(recommendations)),
     past.length > 0 &&
       el(
         "details.over",
@@ -36,6 +40,14 @@ export function adviceList(recommendations, now) {
         past.map((advice) => card(advice, now)),
       ),
   ];
+}
+
+/** How earlier advice came out; what was not applied or cannot be judged does not count. */
+function hitRate(recommendations) {
+  const count = (verdict) => recommendations.filter((advice) => advice.verdict === verdict).length;
+  const kept = count("kept");
+  const judged = kept + count("missed");
+  return judged === 0 ? "No advice has been judged yet." : `Of the advice that was applied and judged, ${kept} of ${judged} kept the objective.`;
 }
 
 function card(advice, now) {

@@ -18,6 +18,7 @@ from agent.model import (
     LatencyTotal,
     Level,
     Recommendation,
+    ReplicaWish,
     Signals,
     Slo,
     SloStatus,
@@ -143,9 +144,10 @@ class FakeView:
     probes: Sequence[ProbeResult] = ()
     by_target: Mapping[str, Signals] = field(default_factory=dict)
     total: Signals = Signals(0.0)  # noqa: RUF009  frozen
+    replicas: tuple[ReplicaWish, ...] = ()
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(NOW - 2, self.slos, self.targets, self.alerts, self.recommendations)
+        return Snapshot(NOW - 2, self.slos, self.targets, self.alerts, self.recommendations, self.replicas)
 
     def signals(self, window_seconds: float) -> SignalsView:
         return SignalsView(window_seconds, self.by_target, self.total)

@@ -9,7 +9,7 @@ import pytest
 from filled_view import ADVICE, ALERT, FILLED, NOW, STATUS, TARGET, FakeView, histogram
 from prometheus_client import CollectorRegistry, generate_latest
 
-from agent.model import Counts, LatencyTotal, Signals
+from agent.model import Counts, LatencyTotal, ReplicaWish, Signals
 from agent.outputs.metric_table import KV_HIT
 from agent.outputs.points import Point, presentable
 from agent.outputs.prometheus import ViewCollector, families
@@ -135,6 +135,30 @@ def test_only_the_newest_open_advice_recommends_replicas() -> None:
         for bound in ("value", "low", "high")
     ]
     assert found == [3.0, 3.0, 5.0]
+
+
+def test_the_replicas_to_have_stand_there_whether_or_not_advice_is_open() -> None:
+    """Also under other autoscalers' names, if asked for; there, what is not sure leaves things as they are."""
+    sure = ReplicaWish("m", "aggregated", 2, 4, 3, 5, 0.9, "grow")
+    unsure = ReplicaWish("n", "decode", 3, 1, 1, 3, 0.3, "shrink")
+    view, registry = FakeView(replicas=(sure, unsure)), CollectorRegistry()
+    ViewCollector(view, registry, with_aliases=True)
+    labels = {"model": "m", "role": "aggregated"}
+    assert registry.get_sample_value("slo_agent_recommended_replicas", {**labels, "bound": "value"}) == 4
+    assert registry.get_sample_value("slo_agent_recommendation_confidence", {**labels, "action": "scale"}) == 0.9
+    where = {"namespace": "", "accelerator_type": ""}
+    assert registry.get_sample_value("wva_desired_replicas", {"variant_name": "m", **where}) == 4
+    assert registry.get_sample_value("wva_desired_replicas", {"variant_name": "n-decode", **where}) == 3
+    assert registry.get_sample_value("vllm:deployment_replicas", {"model_name": "m"}) == 4
+    assert "wva_" not in generate_latest(scrape(view)).decode()
+
+
+def test_remembered_advice_is_counted_by_verdict() -> None:
+    judged = replace(ADVICE, id="r-2", verdict="kept")
+    page = scrape(FakeView(recommendations=(ADVICE, judged)))
+    labels = {"model": "m", "role": "aggregated", "action": "scale"}
+    assert page.get_sample_value("slo_agent_recommendations", {**labels, "verdict": "open"}) == 1
+    assert page.get_sample_value("slo_agent_recommendations", {**labels, "verdict": "kept"}) == 1
 
 
 def test_a_resolved_alert_is_absent() -> None:
