@@ -96,9 +96,13 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Owed:
-    """A share that no page has shown yet. `is_late`: the page of its time is counted already, so any later one does."""
+    """A share that no page has shown yet, of a request sent at `since_seconds`.
+
+    `is_late`: the page of its time is counted already, so any later one does.
+    """
 
     share: _Observed | _Counted
+    since_seconds: float
     forgotten_at_seconds: float
     is_late: bool
 
@@ -138,7 +142,7 @@ class OwnTraffic:
             for share in _shares(request, known.way_back_seconds):
                 is_late = share.at_seconds < known.counted_until_seconds
                 if not is_late or share.at_seconds > known.counted_since_seconds:
-                    known.owed.append(_Owed(share, forgotten_at, is_late))
+                    known.owed.append(_Owed(share, request.sent_at_seconds, forgotten_at, is_late))
 
     def forget(self, target: str) -> None:
         """The target is no longer watched."""
@@ -153,7 +157,7 @@ class OwnTraffic:
             return False
         if any(began < step.to_seconds for began in known.flying):
             return True
-        return is_last and any(_is_near(owed.share, step.to_seconds) for owed in known.owed)
+        return is_last and any(_is_near(owed, step.to_seconds) for owed in known.owed)
 
     def find(self, target: str, steps: Sequence[EngineStep], *, are_last: bool = True) -> list[Own | None]:
         """What is ours in these increments of one target, in order of time; None where nothing is.
@@ -244,26 +248,31 @@ class _Work:
         }
 
 
-def _is_near(share: _Observed | _Counted, seconds: float) -> bool:
+def _is_near(owed: _Owed, seconds: float) -> bool:
     """Whether it may lie on either side of a page of this time."""
-    return share.at_seconds - PAGE_SLACK_SECONDS < seconds < share.until_seconds + PAGE_SLACK_SECONDS
+    return owed.since_seconds - PAGE_SLACK_SECONDS < seconds < owed.share.until_seconds + PAGE_SLACK_SECONDS
 
 
 def _is_found(owed: _Owed, works: Sequence[_Work], ends: Sequence[float], *, are_last: bool) -> bool:
-    """Look for it in the increment of its time, then in its neighbours; in later ones where that one was let go.
+    """Look for it in the increments of its request's life, the first of them first, so that one canary does not take
+    what the next one needs; in later ones where those were let go.
 
-    Only where no later page can show it the nearest bucket is taken instead of one within its interval.
+    Only where no later page can show it the nearest bucket is taken instead of one within its interval; and at last one
+    of the increments beside, of which another canary may have taken its own elsewhere.
     """
-    share, at = owed.share, owed.share.at_seconds
-    after, before = at - PAGE_SLACK_SECONDS, share.until_seconds + PAGE_SLACK_SECONDS
+    share = owed.share
+    after, before = owed.since_seconds - PAGE_SLACK_SECONDS, share.until_seconds + PAGE_SLACK_SECONDS
     last = bisect_right(ends, owed.forgotten_at_seconds)
-    near = [w for w in works[bisect_left(ends, after) : last] if owed.is_late or w.step.from_seconds <= before]
-    near.sort(key=lambda work: not work.step.from_seconds < at <= work.step.to_seconds)
+    first = bisect_left(ends, after)
+    near = [w for w in works[first:last] if owed.is_late or w.step.from_seconds <= before]
     if isinstance(share, _Counted):
         return any(work.count(share) for work in near)
     if any(work.observe(share, widely=False) for work in near):
         return True
-    return any(work.observe(share, widely=True) for work in near if not are_last or work.step.to_seconds >= before)
+    if not near or (are_last and ends[-1] < before):
+        return False
+    beside = works[max(0, first - 1) : first + len(near) + 1]
+    return any(work.observe(share, widely=True) for work in (*near, *beside))
 
 
 def _shares(sent: SentRequest, way_back: float) -> Iterator[_Observed | _Counted]:
