@@ -306,6 +306,10 @@ class State(Section):
 
     path: Path = Field(description="SQLite file; made where it is not there. One agent a file.")
     save_seconds: Seconds = Field(15, description="Time between two saves, seconds; alerts are saved at once.")
+    rehydrate: bool = Field(
+        default=False,
+        description="Where the file is not there or is damaged: read the engines' events from prometheus.",
+    )
 
 
 class Fleet(Section):

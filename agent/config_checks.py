@@ -75,6 +75,9 @@ def _timeouts(config: Config) -> Iterator[Check]:
 
 
 def _sources(config: Config) -> Iterator[Check]:
+    if config.state is not None and config.state.rehydrate and config.prometheus.url is None:
+        sentence = "state.rehydrate is true, but there is no prometheus.url to read from. Write the section prometheus."
+        yield frozenset({"state", "prometheus"}), sentence
     routed = config.discovery or any(target.kind in ROUTERS for target in config.targets)
     for index, slo in enumerate(config.slos):
         if slo.source == "router" and not routed:

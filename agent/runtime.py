@@ -21,6 +21,7 @@ from agent.living import LivingView
 from agent.model import Effects
 from agent.outputs.self_metrics import SelfMetrics
 from agent.planning import canary_targets, config_hash, make_plan, page_target
+from agent.rehydrating import rehydrated
 from agent.span_log import attributed
 from agent.tick import Memory, tick
 from probes.canary.item import CanaryItem
@@ -91,7 +92,9 @@ class Agent:
             self._session = session
             self._targets = await self._discovering.look_around(session)
             self.view.plan = make_plan(self.config, self._targets)
-            self.view.memory = self._keeper.open(self.view.plan, self.clock.now_seconds())
+            memory = self._keeper.open(self.view.plan, self.clock.now_seconds())
+            now = self.clock.now_seconds()
+            self.view.memory = await rehydrated(memory, self.config, self.view.plan, self._targets, now)
             await self._open_gpus()
             try:
                 await self._start_canaries()
