@@ -120,7 +120,8 @@ def _cases() -> Iterator[str]:
     yield "Every row is a test; rows without an outcome say it in their name.\n"
     yield "| case | what happens | outcome | flags |\n|---|---|---|---|"
     cases = [(row.case[:2], row.case[3:], f"`{row.outcome}`", ", ".join(row.flags)) for row in ROWS]
-    for path in sorted(HERE.glob("test_*.py")):
+    agent = HERE.parents[1] / "agent"  # what needs an engine's page
+    for path in sorted([*HERE.glob("test_*.py"), *agent.glob("test_canar*.py")]):
         found = NUMBERED.findall(path.read_text(encoding="utf-8"))
         cases += [(number, name.replace("_", " "), "", "") for number, name in found]
     yield from (f"| {' | '.join(case)} |" for case in sorted(cases))
