@@ -300,6 +300,27 @@ class TargetStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class LearnedEngine:
+    """What one kind of engine has shown of its step time (docs/capacity.md); None where too little was seen so far.
+
+    `version` rises when the engine is another one than before: what was learned of the old one is dropped.
+    `stretches` are the busy ones it was learned from. The split of the decode cost is None where data cannot tell it.
+    """
+
+    model: str
+    role: str
+    gpu_type: str
+    version: int
+    kv_capacity_tokens: float
+    stretches: int
+    fit_error_ratio: float | None = None
+    step_overhead_seconds: float | None = None
+    prefill_seconds_per_token: float | None = None
+    decode_seconds_per_sequence: float | None = None
+    decode_seconds_per_kv_token: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of the world after one tick, for the outputs."""
 
@@ -309,6 +330,7 @@ class Snapshot:
     alerts: tuple[Alert, ...]
     recommendations: tuple[Recommendation, ...]
     replicas: tuple[ReplicaWish, ...] = ()
+    capacity: tuple[LearnedEngine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

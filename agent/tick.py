@@ -92,7 +92,8 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     held.update(_held_after_restart(plan, memory, now_seconds))
     alerts = memory.alerts.settle(wanted, frozenset(held), now_seconds)
     firing = tuple(memory.alerts.firing.values())
-    return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, tuple(memory.ledger.entries), wishes))
+    entries, learned = tuple(memory.ledger.entries), memory.advisor.capacity.engines()
+    return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, entries, wishes, learned))
 
 
 def _with_roles(plan: Plan, memory: Memory) -> Plan:

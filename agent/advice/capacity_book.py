@@ -2,13 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from statistics import median
 from typing import NamedTuple
 
 from agent.advice.step_model import LEAST_SAMPLES, StepModel, fit_step_model
 from agent.advice.step_samples import SampleBook, Sampler, StepSample, prefilled_tokens
+from agent.model import LearnedEngine
 from agent.windows import EngineKey, Increment
 
 REFIT_EVERY = 8  # new samples
@@ -107,11 +108,30 @@ class CapacityBook:
                 known.add_lonely(*lonely)
             self._before[increment.key] = increment
 
+    def engines(self) -> tuple[LearnedEngine, ...]:
+        """What is known of every kind, for people."""
+        return tuple(_told(kind, learned) for kind, learned in sorted(self.learned.items()))
+
     def forget(self, target: str) -> None:
         """A target that is no longer watched; what it has shown stays."""
         for key in [key for key in self._samplers if key.target == target]:
             del self._samplers[key]
             self._before.pop(key, None)
+
+
+def _told(kind: Kind, learned: Learned) -> LearnedEngine:
+    steps, known = learned.steps, learned.book.samples
+    told = LearnedEngine(*kind, learned.version, learned.kv_capacity_tokens, len(known))
+    if steps is None:
+        return told
+    return replace(
+        told,
+        fit_error_ratio=steps.error_ratio,
+        step_overhead_seconds=steps.overhead_seconds,
+        prefill_seconds_per_token=steps.prefill_seconds_per_token,
+        decode_seconds_per_sequence=steps.decode_seconds_per_sequence if steps.is_split_known else None,
+        decode_seconds_per_kv_token=steps.decode_seconds_per_kv_token if steps.is_split_known else None,
+    )
 
 
 def _lonely(before: Increment | None, increment: Increment) -> tuple[float, float] | None:

@@ -36,7 +36,8 @@ class Load:
 
     Lengths are tokens a request, drawn evenly from [1-x, 1+x] times the mean where `spread_ratio` x is not 0.
     `hit_ratio` is the part of all prompt tokens that the prefix cache has: whole prompts where `hits_are_whole` (one
-    prompt in so many came before), else that part of every prompt (a common beginning).
+    prompt in so many came before), else that part of every prompt (a common beginning). Where KV comes from a prefill
+    engine, every request stops the loop for `post_seconds` when it is admitted.
     """
 
     input_tokens: float
@@ -46,6 +47,7 @@ class Load:
     spread_ratio: float = 0.0
     hit_ratio: float = 0.0
     hits_are_whole: bool = False
+    post_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -96,6 +98,7 @@ class _Stage:
         self._prefilling: list[_Request] = []
         self._decoding: list[_Request] = []
         self._sent = self._kv = 0
+        self._stall_seconds = 0.0
         self._out = Rehearsed()
 
     def play(self) -> Rehearsed:
@@ -163,6 +166,7 @@ class _Stage:
                 self._out.waits_for = "kv"
                 return
             self._prefilling.append(self._waiting.popleft())
+            self._stall_seconds += self._load.post_seconds
             request.resident = request.hits
             self._kv += request.hits
             promised += request.target - request.hits
@@ -173,7 +177,8 @@ class _Stage:
     def _step(self, now: float, chunks: list[tuple[_Request, int]]) -> float:
         """One step with prefill in it."""
         tokens, decoders = sum(tokens for _, tokens in chunks), len(self._decoding)
-        seconds = self._model.seconds(tokens, decoders, self._kv + tokens + decoders)
+        seconds = self._model.seconds(tokens, decoders, self._kv + tokens + decoders) + self._stall_seconds
+        self._stall_seconds = 0.0
         now += seconds
         self._decoded(1, [(seconds, 1)])
         for request, chunk in chunks:

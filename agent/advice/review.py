@@ -7,10 +7,11 @@ from agent.advice.infeasible import infeasible
 from agent.advice.pd_transfer import pd_transfer
 from agent.advice.scene import Scene
 from agent.advice.token_budget_rule import token_budget
+from agent.advice.topology import topology
 from agent.model import Recommendation
 
 Rule = Callable[[Scene], Iterator[Recommendation]]
-RULES: tuple[Rule, ...] = (infeasible, pd_transfer, token_budget)
+RULES: tuple[Rule, ...] = (infeasible, pd_transfer, token_budget, topology)
 EVERY_SECONDS = 60.0  # a rehearsal takes a quarter of a second; what it is about lasts for minutes
 
 

@@ -1,7 +1,7 @@
 """The scene a rule looks at: what is promised, who serves, and what engines have shown of themselves."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import get_args
 
@@ -22,6 +22,10 @@ from agent.windows import Increment, Windows
 LOAD_SECONDS = 300.0  # what the load is now
 LEARN_SECONDS = 3_600.0  # what a model is fitted on
 DEFAULT_SEQUENCES = 256  # vLLM's default max_num_seqs for a server
+LEAST_REQUESTS = 30.0  # in the last minutes
+LEAST_STRETCHES = 20  # busy ones
+STEADY_RATIO = 0.7  # of the batch that requests felt is there on average: then the rate tells the load
+NOT_FULL = 0.9  # of the rate an engine can serve: above it a closed loop is likelier than luck
 USUAL_SPREAD = 0.3  # of lengths around their mean, where only the mean is known
 
 
@@ -77,7 +81,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """One group of replicas as its model sees it. `load` is what one replica has now: so many users at once."""
+    """One group of replicas as its model sees it. `load` is what one replica has now: so many requests a second where
+    the load is steady, else so many users at once as requests felt.
+    """
 
     group: Sequence[TargetStatus]
     engine: EngineCapacity
@@ -88,20 +94,26 @@ class GroupView:
 
 
 def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
-    """The view; None where no model could be learned, the load is not known, or the model does not hold for it."""
+    """The view; None where too little was seen for a model, or the load is not known or out of its domain."""
     increments = scene.increments(group, LEARN_SECONDS)
     book = CapacityBook()
     book.take(increments, lambda key: Kind(key.model, "", ""))
     learned = next(iter(book.learned.values()), None)
     traffic = traffic_of(scene.increments(group, LOAD_SECONDS))
-    if learned is None or (steps := learned.steps) is None or traffic.felt_running is None:
+    if learned is None or (steps := learned.steps) is None or steps.samples < LEAST_STRETCHES:
         return None
-    if traffic.input_tokens is None or traffic.output_tokens is None:
+    if traffic.felt_running is None:
+        return None
+    if traffic.input_tokens is None or traffic.output_tokens is None or (traffic.requests or 0.0) < LEAST_REQUESTS:
         return None
     engine, source = engine_of(learned, steps, increments, traffic)
+    reuse = traffic.hit_ratio or 0.0
     users = max(1, round(traffic.felt_running))
-    reuse, whole = traffic.hit_ratio or 0.0, traffic.hits_are_whole
-    load = Load(traffic.input_tokens, traffic.output_tokens, users, None, USUAL_SPREAD, reuse, whole)
+    load = Load(traffic.input_tokens, traffic.output_tokens, users, None, USUAL_SPREAD, reuse, traffic.hits_are_whole)
+    each = (traffic.rate or 0.0) / len(group)
+    is_steady = (traffic.mean_running or 0.0) / len(group) > STEADY_RATIO * traffic.felt_running
+    if is_steady and 0 < each < NOT_FULL * engine.full_rate(load):
+        load = replace(load, concurrency=None, rate=each)
     domain = domain_of(learned.book.samples, steps, traffic, group[0].model)
     if domain.refusals_of(load, users):
         return None

@@ -45,8 +45,10 @@ def _advise(
             objectives,
             thresholds,
         )
-        for budget in _budgets(current)
+        for budget in budgets(current)
     }
+    if tried[current].meets_slo:
+        return None  # the model does not show what is seen, so it cannot say what would mend it
     now = _share(tried[current])
     good = [budget for budget, said in tried.items() if budget < current and said.meets_slo]
     best = max(good) if good else min(tried, key=lambda budget: _pessimistic(tried[budget]))
@@ -81,7 +83,7 @@ def _advise(
         meets_slo=said.meets_slo,
         evidence=(
             Evidence(f"itl_seconds>{thresholds[0][1]:g}", LOAD_SECONDS, None if seen is None else seen.value),
-            Evidence("requests_running_per_replica", LOAD_SECONDS, float(view.load.concurrency or 0)),
+            Evidence("requests_running_per_replica", LOAD_SECONDS, view.traffic.felt_running),
             Evidence("input_tokens_mean", LOAD_SECONDS, view.load.input_tokens),
             Evidence("prefill_seconds_per_token", LOAD_SECONDS, view.engine.steps.prefill_seconds_per_token),
             *(Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate) for b in status.burns[:1]),
@@ -109,7 +111,7 @@ def _advise(
     )
 
 
-def _budgets(current: int) -> list[int]:
+def budgets(current: int) -> list[int]:
     """The current budget and its halves."""
     found = [current]
     while found[-1] // 2 >= SMALLEST_BUDGET:

@@ -16,6 +16,7 @@ from agent.model import (
     Figure,
     KvTransfer,
     Latency,
+    LearnedEngine,
     Level,
     ObjectStore,
     PdService,
@@ -34,13 +35,14 @@ Json = dict[str, object]
 
 
 def snapshot_json(snapshot: Snapshot) -> Json:
-    """The state after one tick: `{"at", "slos", "targets", "alerts", "recommendations"}`, the last four lists."""
+    """The state after one tick: `at`, and the lists `slos`, `targets`, `alerts`, `recommendations` and `capacity`."""
     return {
         "at": snapshot.at_seconds,
         "slos": [slo_json(status) for status in snapshot.slos],
         "targets": [target_json(target) for target in snapshot.targets],
         "alerts": [alert_json(alert) for alert in snapshot.alerts],
         "recommendations": [recommendation_json(recommendation) for recommendation in snapshot.recommendations],
+        "capacity": [learned_json(learned) for learned in snapshot.capacity],
     }
 
 
@@ -106,6 +108,11 @@ def target_json(target: TargetStatus) -> Json:
         "role": target.role,
         "labels": dict(target.labels),
     }
+
+
+def learned_json(learned: LearnedEngine) -> Json:
+    """What one kind of engine has shown of its step time."""
+    return {field.name: _plain(getattr(learned, field.name)) for field in fields(learned)}
 
 
 def alert_json(alert: Alert) -> Json:

@@ -60,7 +60,7 @@ def routes(view: View, history: History, paging: Paging, note: str | None) -> li
     async def index(_request: web.Request) -> web.Response:
         return _json({"paths": [{"path": path, "about": about} for path, about in PATHS.items()]})
 
-    parts = ("targets", "slos", "alerts", "recommendations")
+    parts = ("targets", "slos", "alerts", "recommendations", "capacity")
     return [
         web.get("/api/v1", index),
         web.get("/api/v1/", index),

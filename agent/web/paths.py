@@ -8,6 +8,7 @@ PATHS = {
     "/api/v1/slos": "state, budget and burn rates of every SLO",
     "/api/v1/alerts": "alerts that fire and that ended lately",
     "/api/v1/recommendations": "advice with its evidence",
+    "/api/v1/capacity": "what engines have shown of their step time",
     "/api/v1/targets": "what is watched, and how it stands",
     "/api/v1/signals": "latencies, rates and levels; window_seconds=60, 300 or 3600",
     "/api/v1/probes": "the latest canary results",

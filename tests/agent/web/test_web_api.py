@@ -36,7 +36,7 @@ async def test_status_carries_the_note_of_a_demo(serve: Serve) -> None:
     assert (await (await client.get("/api/v1/status")).json())["note"] == "Demo: time runs 20x"
 
 
-@pytest.mark.parametrize("part", ["targets", "slos", "alerts", "recommendations", "probes"])
+@pytest.mark.parametrize("part", ["targets", "slos", "alerts", "recommendations", "capacity", "probes"])
 async def test_before_the_first_tick_every_list_is_empty_and_at_is_null(serve: Serve, part: str) -> None:
     answer = await get(serve, fake_view.starting(), f"/api/v1/{part}")
     assert {key: answer[key] for key in ("at", part)} == {"at": None, part: []}
