@@ -12,6 +12,7 @@ from agent.model import Counts, LatencyTotal, Snapshot
 from agent.plan import Plan
 from agent.planning import energy_price
 from agent.signals.read import Question, read_signals
+from agent.signals.sources import with_sources
 from agent.span_log import NOBODYS, SpanLog
 from agent.stats.goodput import GoodputTarget
 from agent.stats.time_buckets import TimeBuckets
@@ -45,13 +46,14 @@ class LivingView:
         names = [*self.plan.targets, *(n for n, log in windows.targets.items() if log.source == "nvml")]
         start = now - window_seconds
         each = {
-            name: self.spans.add_to(
-                read_signals(windows, start, now, [name], self._question([name])), start, now, [name]
+            name: with_sources(
+                self.spans.add_to(read_signals(windows, start, now, [name], self._question([name])), start, now, [name])
             )
             for name in names
         }
         total = read_signals(windows, start, now, names, self._question(list(self.plan.targets)))
-        return SignalsView(window_seconds, each, self.spans.add_to(total, start, now, [*names, NOBODYS]))
+        whole = with_sources(self.spans.add_to(total, start, now, [*names, NOBODYS]))
+        return SignalsView(window_seconds, each, whole)
 
     def take_spans(self, spans: Sequence[SpanResult]) -> None:
         """Keep finished requests of targets; judged by the goodput that the config asks for now."""

@@ -548,3 +548,5 @@ class Signals:
     tokens_per_dollar: float | None = None
     workload: Workload | None = None
     economics: Economics | None = None
+    best_source: Mapping[str, str] = field(default_factory=dict)
+    disagreements: tuple[str, ...] = ()

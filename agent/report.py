@@ -9,6 +9,7 @@ from agent.model import Explanation, Signals
 from agent.signals.post_time import post_time_explanation
 from agent.signals.read import Question, read_signals
 from agent.signals.roles import roles_of
+from agent.signals.sources import with_sources
 from agent.span_log import SpanLog
 from agent.stretch import Recorded, Stretch, names_in, read_stretch
 from agent.windows import Windows
@@ -45,7 +46,7 @@ def report(
 
     def signals(of: Sequence[str]) -> Signals:
         found = read_signals(windows, start, end, of, _priced(question, windows, of, price))
-        return spans.add_to(found, -math.inf, math.inf, of)
+        return with_sources(spans.add_to(found, -math.inf, math.inf, of))
 
     found = [post_time_explanation(windows.between(start, end, [name])) for name in names]
     explanations = tuple(explanation for explanation in found if explanation is not None)

@@ -179,11 +179,14 @@ def _print_fields(part: Part, before: str, missing: list[str]) -> None:
             _print_fields(value, f"{name}.", missing)
         elif isinstance(value, dict):
             for key, inner in value.items():
-                text = _figure(inner) if isinstance(inner, Figure) or inner is None else short(inner)
+                text = _figure(inner) if isinstance(inner, Figure) or inner is None else _plain(inner)
                 print(f"  {f'{name}[{key}]':<32} {text}")
-        elif name != "seconds":
-            words = ", ".join(value) if isinstance(value, tuple) else value
-            print(f"  {name:<32} {words if isinstance(words, str) else short(words)}")
+        elif name != "seconds" and value != ():
+            print(f"  {name:<32} {_plain(', '.join(value) if isinstance(value, tuple) else value)}")
+
+
+def _plain(value: str | float | None) -> str:
+    return value if isinstance(value, str) else short(value)
 
 
 def _bounded(figure: Figure | None, scale: float) -> str:

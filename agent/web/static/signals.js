@@ -52,6 +52,7 @@ function block(name, target, signals, now, isOpen, missing = []) {
     target && el("p.fine", {}, seen(target, now)),
     target && Object.keys(target.labels).length > 0 && el("p", {}, Object.entries(target.labels).map(([k, v]) => el("span.chip", {}, `${k} ${v}`))),
     isPast && el("p.as-of", {}, "These figures are from before it went, ", when(target.last_seen, now), ". How it stands now is not known."),
+    ...(signals?.disagreements ?? []).map((words) => el("p.as-of", {}, `Sources disagree: ${words}.`)),
     signals?.seconds > 0 && missing.length > 0 && el("p.as-of", {}, absent(missing)),
     signals ? figures(signals, isPast) : el("p.empty", {}, NOTHING),
   );
