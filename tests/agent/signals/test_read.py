@@ -131,7 +131,8 @@ def test_goodput_per_second_is_that_share_of_what_ended() -> None:
 def test_nothing_read_is_nothing_known() -> None:
     signals = seen(Windows(), 0, 60)
     numbers = [getattr(signals, name) for name in Signals.__dataclass_fields__ if name != "seconds"]
-    assert all(value is None or value in ({}, {"itl_seconds>0.1": None, "itl_seconds>0.07": None}) for value in numbers)
+    nothing = ((), {}, {"itl_seconds>0.1": None, "itl_seconds>0.07": None})
+    assert all(value is None or value in nothing for value in numbers)
 
 
 def test_an_idle_minute_is_zero_tokens_and_no_latency() -> None:
