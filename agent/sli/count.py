@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from agent.model import Events, SliName, SliSource, Slo
+from agent.model import Counts, Events, SliName, SliSource, Slo
 from agent.sli.canary import canary_events
 from agent.sli.engine import (
     Balance,
@@ -15,6 +15,7 @@ from agent.sli.engine import (
     pending_for,
     waits_for_first_token,
 )
+from agent.sli.legs import HALVES, Legs, decode_limit
 from agent.sli.pending import Ended
 from agent.sli.router import router_counts
 from agent.sli.span import span_counts
@@ -52,6 +53,9 @@ class PendingBook:
     balances: dict[tuple[str, EngineKey], Balance | None] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
     spans: dict[tuple[str, str], SpanBalance] = field(default_factory=dict)  # by target and model
+    legs: dict[tuple[str, str], Legs] = field(default_factory=dict)  # by SLO and model; not kept over a restart
+    _decode_limits: dict[str, float] = field(default_factory=dict)
+    _has_both_halves: bool = False
     _of: tuple[tuple[Slo, ...], Mapping[str, TargetFacts]] | None = None  # what the rest was kept for
     _concerned: dict[tuple[str, str, SliSource], tuple[Slo, ...]] = field(default_factory=dict)
 
@@ -60,6 +64,19 @@ class PendingBook:
         if place not in self.balances:
             self.balances[place] = pending_for(slo)
         return self.balances[place]
+
+    def once(self, slo: Slo, increment: Increment, counts: Counts) -> Counts:
+        """These events as the service's: a request that prefills here and decodes there counts once.
+
+        An SLO that names a role counts what its instances do, for itself; so does one half whose other is not watched.
+        """
+        facts = self._of[1].get(increment.key.target) if self._of and self._has_both_halves else None
+        if slo.role is not None or facts is None or facts.role not in HALVES:
+            return counts
+        if facts.role == "decode" and (limit := decode_limit(slo, increment)) is not None:
+            self._decode_limits[slo.name] = limit
+        legs = self.legs.setdefault((slo.name, increment.key.model), Legs())
+        return legs.count(slo, facts.role, counts, increment, self._decode_limits.get(slo.name, 0.0))
 
     def concerned(self, target: str, model: str, source: SliSource) -> tuple[Slo, ...]:
         """The SLOs of this source that count what this target does, as of the last `keep`."""
@@ -87,6 +104,7 @@ class PendingBook:
         if self._of is not None and self._of[0] is slos and self._of[1] is targets:
             return
         self._of, self._concerned = (slos, targets), {}
+        self._has_both_halves = {facts.role for facts in targets.values()} >= set(HALVES)
         now = {slo.name: _definition(slo) for slo in slos}
         changed = {name for name, definition in self.definitions.items() if now.get(name) != definition}
         for name in changed:
@@ -95,6 +113,7 @@ class PendingBook:
         for place in gone:
             del self.balances[place]
         self.spans = {place: balance for place, balance in self.spans.items() if place[0] in targets}
+        self.legs = {place: legs for place, legs in self.legs.items() if place[0] in now and place[0] not in changed}
         self.definitions = now
 
 
@@ -153,6 +172,7 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
             ends = ended[question] = ended_requests(slo, increment)
         found = waiting if waits_for_first_token(slo) else inside
         counts = engine_counts(slo, increment, ends, pending.of(slo, key), found)
+        counts = pending.once(slo, increment, counts)
         buckets = windows.events[slo.name]
         buckets.begin(until)
         buckets.count(since, until, (counts.good, counts.bad, counts.undecided))
