@@ -183,6 +183,7 @@ FILLED = FakeView(
     ),
     by_target={"vllm-0": SIGNALS},
     total=SIGNALS,
+    replicas=(ReplicaWish("m", "aggregated", 2, 3, 3, 5, 0.7, "grow"),),
     probes=(
         ProbeResult(
             "vllm-0", "kv_reuse", "ok", NOW - 30, NOW - 30, figures={"warm_ttft_seconds": 0.05, "reused_ratio": None}

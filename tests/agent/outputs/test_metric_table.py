@@ -10,7 +10,7 @@ from filled_view import FILLED
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.outputs.metric_table import SELF_METRICS, SERIES_DROPPED, VIEW_METRICS
+from agent.outputs.metric_table import AIBRIX, SELF_METRICS, SERIES_DROPPED, VIEW_METRICS, WVA_CURRENT, WVA_DESIRED
 from agent.outputs.metrics_doc import metrics_document
 from agent.outputs.prometheus import ViewCollector
 from agent.outputs.self_metrics import SelfMetrics
@@ -20,12 +20,13 @@ from probes.spans.counts import SpanCounts
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 EVERYTHING = VIEW_METRICS + SELF_METRICS
 ABSENT_IN_GOOD_HEALTH = {SERIES_DROPPED.name}
+ALIASES = (WVA_DESIRED, WVA_CURRENT, AIBRIX)  # of other autoscalers, under their own names
 
 
 @pytest.fixture
 def page() -> str:
     registry = CollectorRegistry()
-    ViewCollector(FILLED, registry)
+    ViewCollector(FILLED, registry, with_aliases=True)
     own = SelfMetrics(registry)
     own.configured("1.2.3", "abc")
     own.scraped(Reading("vllm-0", "vllm", 1.0, body_bytes=10, warnings=(PageWarning("nan", "one was NaN"),)))
@@ -65,7 +66,7 @@ def test_the_document_is_the_one_generated_from_the_table() -> None:
 
 def test_every_metric_has_its_unit_in_its_name_and_a_sentence_of_help() -> None:
     for metric in EVERYTHING:
-        assert metric.name.startswith("slo_agent_")
+        assert metric.name.startswith("slo_agent_") or metric in ALIASES
         assert (metric.kind == "counter") == metric.name.endswith("_total")
         assert metric.help.endswith("."), metric.name
         if metric.unit == "s":
