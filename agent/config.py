@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from agent.auth import Auth, HeaderName
-from agent.config_base import DAY_SECONDS, LISTEN, LONGEST_SECONDS, Name, Section
+from agent.config_base import DAY_SECONDS, LISTEN, LONGEST_SECONDS, Name, Section, http_url
+from agent.config_outputs import KubernetesOutput, WebhookOutput
 from agent.config_slo import Exclusion, Slo
 from agent.model import Severity, Tier
 from agent.presets import with_preset
@@ -20,15 +20,6 @@ from probes.units import Seconds
 
 GPU_HOUR_DOLLARS = {"A100": 3.5, "H100": 4.5, "H200": 5.75, "B200": 7.25}  # llm-d-planner's catalogue, November 2026
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-def _http_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("expected an address such as http://vllm-0:8000")
-    if parts.username or parts.password:
-        raise ValueError("no user or password in an address: put the secret into a file and name it in auth")
-    return url.rstrip("/")
 
 
 class Target(Section):
@@ -51,12 +42,12 @@ class Target(Section):
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels for people; not in alerts.")
     auth: Auth | None = Field(None, description="Who we are to it: for the canaries and, tokens alone, its page.")
 
-    _check_url = field_validator("url")(_http_url)
+    _check_url = field_validator("url")(http_url)
 
     @field_validator("metrics_url")
     @classmethod
     def _check_metrics_url(cls, url: str | None) -> str | None:
-        return None if url is None else _http_url(url)
+        return None if url is None else http_url(url)
 
     @property
     def page_url(self) -> str:
@@ -192,7 +183,7 @@ class Alertmanager(Section):
     @field_validator("urls")
     @classmethod
     def _check_urls(cls, urls: list[str]) -> list[str]:
-        return [_http_url(url) for url in urls]
+        return [http_url(url) for url in urls]
 
 
 class OtlpOutput(Section):
@@ -202,23 +193,7 @@ class OtlpOutput(Section):
     interval_seconds: Seconds = Field(30, description="Time between two exports, seconds.")
     timeout_seconds: Seconds = Field(5, description="Longest wait for one export, seconds.")
 
-    _check_url = field_validator("endpoint")(_http_url)
-
-
-class WebhookOutput(Section):
-    """Recommendations and their verdicts as CloudEvents."""
-
-    url: str = Field(description="Where each is posted to.")
-    secret_file: Path | None = Field(
-        None, description="File with the secret that bodies are signed with (HMAC-SHA256), read at every use."
-    )
-    timeout_seconds: Seconds = Field(5, description="Longest wait for one post, seconds.")
-
-    _check_url = field_validator("url")(_http_url)
-
-    def secret(self) -> str:
-        """The secret now; "" without one. Raises OSError where its file cannot be read."""
-        return "" if self.secret_file is None else self.secret_file.read_text(encoding="utf-8").strip()
+    _check_url = field_validator("endpoint")(http_url)
 
 
 class Outputs(Section):
@@ -227,6 +202,9 @@ class Outputs(Section):
     otlp: OtlpOutput | None = Field(None, description="OTLP metrics export; absent: none.")
     jsonl: Path | None = Field(None, description="File that alerts and recommendations are appended to, JSON lines.")
     webhook: WebhookOutput | None = Field(None, description="Recommendations as CloudEvents; absent: none.")
+    kubernetes: KubernetesOutput | None = Field(
+        None, description="Recommendations as Kubernetes Events on the workload; absent: none."
+    )
     aliases: bool = Field(
         default=False, description="Tell the replicas to have under the names of llm-d and AIBrix as well."
     )
@@ -241,7 +219,7 @@ class SpanForward(Section):
     bearer_token_file: Path | None = Field(None, description="File that holds its token; read at the start.")
     timeout_seconds: Seconds = Field(5, description="Longest wait for one post, seconds.")
 
-    _check_url = field_validator("url")(_http_url)
+    _check_url = field_validator("url")(http_url)
 
     def headers(self) -> dict[str, str]:
         """What the collector wants to see; without the token where its file cannot be read, and it answers 401."""
@@ -288,7 +266,7 @@ class PrometheusServer(Section):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: str | None) -> str | None:
-        return None if url is None else _http_url(url)
+        return None if url is None else http_url(url)
 
     def headers(self) -> dict[str, str]:
         """What it wants to see, with the secrets of now; without those whose file is not there."""

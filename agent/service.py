@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from agent.errors import AddressTakenError
 from agent.model import Effects
 from agent.outputs.alertmanager import AlertmanagerOutput
 from agent.outputs.jsonl import JsonlOutput
+from agent.outputs.kubernetes import KubernetesOutput
 from agent.outputs.otlp import OtlpExport
 from agent.outputs.prometheus import ViewCollector
 from agent.outputs.self_metrics import SelfMetrics
@@ -48,12 +49,9 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
         listeners = [alertmanager.update, *extras.on_effects]
         if config.outputs.jsonl is not None:
             listeners.append(JsonlOutput(config.outputs.jsonl, delivered=metrics.delivered).write)
-        if config.outputs.webhook is not None:
-            source = config.outputs.page_url or "slo-agent"
-            webhook = WebhookOutput(config.outputs.webhook, session, clock, source=source, delivered=metrics.delivered)
-            listeners.append(webhook.update)
-            posting = asyncio.create_task(webhook.run())
-            stack.callback(posting.cancel)
+        for told in _advice_outputs(config, session, clock, metrics):
+            listeners.append(told.update)
+            stack.callback(asyncio.create_task(told.run()).cancel)
         agent = Agent(config, clock, metrics, Listeners(tuple(listeners), extras.recorder), extras.path)
         ViewCollector(agent.view, registry, with_aliases=config.outputs.aliases)
         runner = await _listen(
@@ -69,6 +67,17 @@ async def serving(config: Config, clock: Clock, extras: Extras) -> AsyncIterator
         stack.push_async_callback(_end_posting, asyncio.create_task(alertmanager.run()), alertmanager)
         await stack.enter_async_context(agent.running())
         yield agent
+
+
+def _advice_outputs(
+    config: Config, session: aiohttp.ClientSession, clock: Clock, metrics: SelfMetrics
+) -> Iterator[WebhookOutput | KubernetesOutput]:
+    outputs = config.outputs
+    if outputs.webhook is not None:
+        source = outputs.page_url or "slo-agent"
+        yield WebhookOutput(outputs.webhook, session, clock, source=source, delivered=metrics.delivered)
+    if outputs.kubernetes is not None:
+        yield KubernetesOutput(outputs.kubernetes, session, clock, delivered=metrics.delivered)
 
 
 async def _end_posting(posting: asyncio.Task[None], alertmanager: AlertmanagerOutput) -> None:

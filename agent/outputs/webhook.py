@@ -1,26 +1,21 @@
-"""Recommendations as CloudEvents to a webhook, each body signed, in order, tried again until it is taken or too old."""
+"""Recommendations as CloudEvents to a webhook, each body signed, in order."""
 
 import asyncio
 import hashlib
 import hmac
 import json
 import logging
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import aiohttp
 
-from agent.config import WebhookOutput as WebhookConfig
+from agent.config_outputs import WebhookOutput as WebhookConfig
 from agent.model import Effects, Recommendation
+from agent.outputs.in_order import InOrder, Outcome, outcome_of
 from agent.outputs.jsonable import recommendation_json
 from probes.clock import Clock
 
-MAX_WAITING = 1000
-"""Events kept while nobody takes them; older ones are dropped, and that is told."""
-
 SIGNATURE = "X-Signature-256"
-RETRY_SECONDS = (1.0, 5.0, 30.0)  # then always the last
-GONE = (400, 401, 403, 404, 405, 410, 413, 415, 422)  # the same again would be refused again
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +31,7 @@ def cloud_event(advice: Recommendation, source: str) -> dict[str, object]:
         "type": "slo-agent.recommendation" if is_new else "slo-agent.verdict",
         "subject": f"{advice.model}/{advice.role}",
         "datacontenttype": "application/json",
-        "unixtime": stamp,
+        "unixtime": f"{stamp:.3f}",
         "data": recommendation_json(advice),
     }
 
@@ -47,7 +42,7 @@ def signature(body: bytes, secret: str) -> str:
 
 
 class WebhookOutput:
-    """Give it the effects of every tick; `run` posts until it is cancelled. `delivered` hears of every attempt."""
+    """Give it the effects of every tick; `run` posts until it is cancelled."""
 
     def __init__(
         self,
@@ -58,39 +53,17 @@ class WebhookOutput:
         source: str,
         delivered: Callable[[str, str], None] = lambda _output, _outcome: None,
     ) -> None:
-        self._config, self._session, self._clock = config, session, clock
-        self._source, self._delivered = source, delivered
-        self._waiting: deque[dict[str, object]] = deque(maxlen=MAX_WAITING)
-        self._news = asyncio.Event()
+        self._config, self._session, self._clock, self._source = config, session, clock, source
+        self._posts: InOrder[Recommendation] = InOrder("webhook", self._post, clock, delivered)
+        self.run = self._posts.run
 
     def update(self, effects: Effects) -> None:
         """Take what is new; never waits."""
         for advice in effects.changed_recommendations:
-            if len(self._waiting) == MAX_WAITING:
-                self._delivered("webhook", "dropped")
-            self._waiting.append(cloud_event(advice, self._source))
-            self._news.set()
+            self._posts.put(advice)
 
-    async def run(self) -> None:
-        """Post what waits, in order; a refusal for good drops the event, anything else is tried again."""
-        failures = 0
-        while True:
-            if not self._waiting:
-                self._news.clear()
-                await self._news.wait()
-            event = self._waiting[0]
-            outcome = await self._post(event)
-            self._delivered("webhook", outcome)
-            if outcome == "failed":
-                failures += 1
-                await self._clock.sleep(RETRY_SECONDS[min(failures, len(RETRY_SECONDS)) - 1])
-                continue
-            failures = 0
-            if self._waiting and self._waiting[0] is event:
-                self._waiting.popleft()
-
-    async def _post(self, event: Mapping[str, object]) -> str:
-        body = json.dumps(event, allow_nan=False, separators=(",", ":")).encode()
+    async def _post(self, advice: Recommendation) -> Outcome:
+        body = json.dumps(cloud_event(advice, self._source), allow_nan=False, separators=(",", ":")).encode()
         headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
         try:
             secret = self._config.secret()
@@ -100,10 +73,10 @@ class WebhookOutput:
                 asyncio.timeout(self._clock.real_seconds(self._config.timeout_seconds)),
                 self._session.post(self._config.url, data=body, headers=headers, allow_redirects=False) as answer,
             ):
-                if 200 <= answer.status < 300:
-                    return "ok"
-                log.warning("webhook refused status=%d id=%s", answer.status, event["id"])
-                return "refused" if answer.status in GONE else "failed"
+                outcome = outcome_of(answer.status)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            log.warning("webhook not reached reason=%s id=%s", type(error).__name__, event["id"])
+            log.warning("webhook not reached reason=%s id=%s", type(error).__name__, advice.id)
             return "failed"
+        if outcome != "ok":
+            log.warning("webhook %s status=%d id=%s", outcome, answer.status, advice.id)
+        return outcome

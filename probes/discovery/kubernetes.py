@@ -94,7 +94,7 @@ class KubernetesTargets:
         return tuple(found), frozenset(ready), lacking
 
     def _url(self) -> str:
-        api = self.item.api_url or _api_of_this_cluster()
+        api = self.item.api_url or api_of_this_cluster()
         if self.item.all_namespaces:
             return f"{api}/api/v1/pods"
         namespace = self.item.namespace or self.item.namespace_file.read_text(encoding="utf-8").strip()
@@ -120,7 +120,7 @@ class KubernetesTargets:
         return " ".join(str(error).split()) or type(error).__name__
 
 
-def _api_of_this_cluster() -> str:
+def api_of_this_cluster() -> str:
     """What Kubernetes tells every pod in its environment. Raises ValueError outside of one."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:

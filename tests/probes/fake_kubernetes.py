@@ -1,6 +1,7 @@
 """A stand-in for Kubernetes' API on the loopback address, built from the documented shapes of API v1."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,8 @@ class FakeKubernetes:
     url: str = ""
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     body: object = None  # answered instead of a list, where it is not None
+    written: list[tuple[str, str, Any]] = field(default_factory=list)  # (method, path, body) of what was written
+    status: int = 201  # answered to what is written
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append((request.path, dict(request.query)))
@@ -58,6 +61,12 @@ class FakeKubernetes:
         items = chosen[start : start + self.page]
         return web.json_response({"kind": "PodList", "apiVersion": "v1", "metadata": more, "items": items})
 
+    async def write(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return web.json_response({"kind": "Status", "code": 401, "message": "Unauthorized"}, status=401)
+        self.written.append((request.method, request.path, json.loads(await request.text())))
+        return web.json_response({}, status=self.status)
+
 
 @contextlib.asynccontextmanager
 async def kubernetes(*pods: dict[str, Any]) -> AsyncIterator[FakeKubernetes]:
@@ -66,6 +75,8 @@ async def kubernetes(*pods: dict[str, Any]) -> AsyncIterator[FakeKubernetes]:
     app = web.Application()
     app.router.add_get("/api/v1/pods", fake.answer)
     app.router.add_get("/api/v1/namespaces/{namespace}/pods", fake.answer)
+    app.router.add_post("/api/v1/namespaces/{namespace}/events", fake.write)
+    app.router.add_patch("/apis/apps/v1/namespaces/{namespace}/{kind}/{name}", fake.write)
     async with TestServer(app) as served:
         fake.url = str(served.make_url("")).rstrip("/")
         yield fake

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from filled_view import ADVICE
 
-from agent.config import WebhookOutput as Config
+from agent.config_outputs import WebhookOutput as Config
 from agent.model import Effects, Recommendation, Snapshot
 from agent.outputs.webhook import WebhookOutput, cloud_event, signature
 from probes.clock import SystemClock
