@@ -58,12 +58,14 @@ class Target(Section):
 class Scrape(Section):
     """How metrics pages are read."""
 
-    interval_seconds: Seconds = Field(10, description="Time between two reads of a page, seconds.")
+    interval_seconds: Seconds = Field(
+        10, description="Time between two reads of a page; below 5 an engine's ITL p99 can show it (README). Seconds."
+    )
     timeout_seconds: Seconds = Field(5, description="Longest wait for one page, seconds.")
     max_bytes: int = Field(16_000_000, ge=10_000, description="Larger pages are cut there, and that is told. Bytes.")
     down_after_seconds: Seconds = Field(30, description="Without a page for so long a target is down, seconds.")
     stuck_after_seconds: Seconds = Field(
-        30, description="With requests running and no step for so long an engine is stuck; above any step. Seconds."
+        30, description="With requests inside and no step for so long an engine is stuck; above any step. Seconds."
     )
 
 

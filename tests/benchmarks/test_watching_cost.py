@@ -30,9 +30,9 @@ NOBODY = "nobody"
 TURNS = (NOBODY, *(f"every {seconds} s" for seconds in INTERVALS))
 TURN_SECONDS, SETTLING_SECONDS = 7.0, 1.0  # the first second of a turn is the change itself
 LEAST_ROUNDS = 6
-RUN_SECONDS = 210.0  # of the bench, about
+RUN_SECONDS = 180.0  # of the bench, about
 WARM_UP = 24
-LOAD = {"max_concurrency": 4, "random_input_len": 128, "random_output_len": 128, "seed": 7}
+LOAD = {"max_concurrency": 2, "random_input_len": 128, "random_output_len": 128, "seed": 7}
 
 
 @dataclass
