@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from conformance_budgets import budgets, replicas, traffic, young
 from conformance_counting import counters, gaps
+from conformance_exclusions import exclusions
 from conformance_low_traffic import false_pages, lone_failures, silence
 from conformance_others import pages
 from conformance_restart import configs, restarts, without_for
@@ -92,7 +93,7 @@ def alertmanager() -> Iterator[Row]:
 
 TABLES: Sequence[Callable[[], Iterator[Row]]] = (
     detections, budgets, traffic, lone_failures, false_pages, silence, young, counters, gaps, restarts, configs,
-    without_for, replicas,
+    exclusions, without_for, replicas,
 )  # fmt: skip
 
 

@@ -5,12 +5,26 @@ from collections.abc import Callable, Iterator
 import pytest
 from conformance_budgets import budgets, replicas, traffic, young
 from conformance_counting import counters, gaps
+from conformance_exclusions import exclusions
 from conformance_low_traffic import lone_failures, silence
 from conformance_others import pages
 from conformance_restart import configs, restarts, without_for
 from conformance_row import Row
 
-TABLES = (budgets, traffic, lone_failures, silence, young, counters, gaps, restarts, configs, without_for, replicas)
+TABLES = (
+    budgets,
+    traffic,
+    lone_failures,
+    silence,
+    young,
+    counters,
+    gaps,
+    restarts,
+    configs,
+    exclusions,
+    without_for,
+    replicas,
+)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
