@@ -13,7 +13,7 @@ from agent.own_traffic import Own, own_together
 from agent.raw import SignalKey
 from agent.stats.buckets import Buckets
 
-COARSE_SECONDS: Final = 10.0  # so long are joined increments at most
+COARSE_SECONDS: Final = 30.0  # so long are joined increments at most
 
 
 class EngineKey(NamedTuple):

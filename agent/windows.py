@@ -16,6 +16,7 @@ from agent.own_traffic import Own, OwnTraffic
 from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
+from probes.page import MOST_ENGINES
 from probes.sample import HistogramSample, PageWarning, ProbeResult, Reading
 from probes.spans.result import SpanResult
 from probes.systems import ROUTERS
@@ -29,7 +30,6 @@ INCOMPLETE = (
     "odd_histograms",
 )  # a page warned about so may lack a series
 FINE_SECONDS = 360.0  # the newest five minutes stay as they were read: alerts, causes and advice look at them
-MOST_ENGINES = 512  # of one target, with the models they serve: those that are gone longest leave first
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
 CLOCK_STEP_SECONDS = 30.0  # a reading so much older than the last one is no late one: the clock was set back
 START_TOLERANCE_SECONDS = 1.0  # process start times of one process differ by rounding

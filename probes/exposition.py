@@ -6,7 +6,7 @@ line seen before costs a look-up and a float.
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -16,9 +16,11 @@ Resolve = Callable[[str, Mapping[str, str]], Meaning | None]
 MAX_LABEL_BYTES = 65_536  # a label value longer than this is not a metric but an accident
 MAX_UNNEEDED_NAMES = 20_000  # remembered by name alone; a page has some hundreds
 MAX_KNOWN_BYTES = 64_000_000  # of remembered series; a page of 1,000 series needs about 0.2 MB
+SLICE_CHARACTERS = 262_144
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*(?:,|(?=\}))')
 _END = re.compile(r"\s*\}")
+_WORD = re.compile(r"[^ \t\r]+")  # str.split would cut at \x1c and its like as well, and make two numbers of one
 _ESCAPE = re.compile(r"\\(.)")
 
 
@@ -63,7 +65,7 @@ class PageParser(Generic[Meaning]):
             self._known_bytes = 0
         known, unneeded, values = self._known, self._unneeded, page.values
         series = 0
-        for line in text.split("\n"):
+        for line in _lines(text):
             if not line or line[0] == "#":
                 continue
             head, _, tail = line.rpartition(" ")
@@ -115,7 +117,7 @@ class PageParser(Generic[Meaning]):
         if (line[:brace] if brace > 0 else line.partition(" ")[0]) in self._unneeded:
             page.series += 1
             return
-        stripped = line.strip()
+        stripped = line.strip(" \t\r")
         if not stripped or stripped[0] == "#":
             return  # blank but for its line end, or an indented comment
         parts = _split(stripped)
@@ -140,6 +142,16 @@ class PageParser(Generic[Meaning]):
             self._keep(page, page.values, meaning, text)
 
 
+def _lines(text: str) -> Iterator[str]:
+    """Line by line, from slices cut at a line's end: to cut a huge page at once would hold up every thread."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + SLICE_CHARACTERS)
+        end = len(text) if end < 0 else end
+        yield from text[start:end].split("\n")
+        start = end + 1
+
+
 def _split(line: str) -> tuple[str, str, dict[str, str], str] | None:
     """(head, name, labels, value text) of a sample line; None when it is none."""
     name = _NAME.match(line)
@@ -152,7 +164,7 @@ def _split(line: str) -> tuple[str, str, dict[str, str], str] | None:
         labels, end = _labels(line, line.index("{", end) + 1)
     elif rest == line[end:]:
         return None  # a name that runs into something else
-    words = line[end:].split(" # ", maxsplit=1)[0].split()
+    words = _WORD.findall(line[end:].split(" # ", maxsplit=1)[0])
     return (line[:end], name[0], labels, words[0]) if labels is not None and len(words) in (1, 2) else None
 
 

@@ -9,6 +9,8 @@ from probes.place import Place, Placer
 from probes.sample import PageWarning, Reading
 from probes.systems import detect_system
 
+MOST_ENGINES = 512  # of one target, with the models they serve: adapters and tenants in a label may be thousands
+
 __all__ = ["BOOKS", "System", "SystemPage"]
 
 
@@ -18,11 +20,13 @@ class SystemPage:
     def __init__(self, system: System) -> None:
         self._book = BOOKS[system]
         self._placer = Placer(self._book)
+        self._left_out: int = 0
+        self._most_series: int = 0
         self._forget()
 
     def read(self, text: str, target: str, at_seconds: float) -> Reading:
         """Everything our signals need from `text`; what is missing or odd stands in `warnings`."""
-        if self._parser.is_full:
+        if self._parser.is_full or self._has_no_room:
             self._forget()
         page = self._parser.parse(text)
         return self._reading(page, text, target, at_seconds)
@@ -42,6 +46,8 @@ class SystemPage:
     def _reading(self, page: PageValues[int], text: str, target: str, at_seconds: float) -> Reading:
         found = self._plan_of(page.values).fill(page.values)
         warnings = _warnings(page, found.odd_histograms)
+        if self._left_out:
+            warnings = (*warnings, self._too_many(page))
         if not self._is_ours(found):
             return Reading(
                 target,
@@ -62,6 +68,14 @@ class SystemPage:
             warnings=warnings,
             body_bytes=len(text),
         )
+
+    def _too_many(self, page: PageValues[int]) -> PageWarning:
+        """Told while engines are left out; the next look begins anew where known ones, or other series, are gone."""
+        there = {(self._places[number].engine, self._places[number].model) for number in page.values}
+        self._has_no_room = len(there) < len(self._engines) or page.series < self._most_series
+        self._most_series = max(self._most_series, page.series)
+        words = f"{self._left_out} series are of further engines or models; of one target {MOST_ENGINES} are read"
+        return PageWarning("too_many_engines", words)
 
     def _why_not(self, text: str, series: int) -> str:
         """Why a page has nothing for us, in words; another system's page is called by its name."""
@@ -84,18 +98,29 @@ class SystemPage:
         self._places: list[Place] = []
         self._numbers: dict[Place, int] = {}
         self._planned: list[int] = []
+        self._engines: set[tuple[str, str]] = set()
+        self._left_out = self._most_series = 0
+        self._has_no_room = False
         self._plan = Plan()
         self._parser: PageParser[int] = PageParser(self._number, self._placer.is_needed)
 
     def _number(self, exposed: str, labels: Mapping[str, str]) -> int | None:
         """The number of the series' place; two series of one place have one number."""
         place = self._placer.place(exposed, labels)
-        if place is None:
+        if place is None or not self._has_room(place):
             return None
         number = self._numbers.setdefault(place, len(self._places))
         if number == len(self._places):
             self._places.append(place)
         return number
+
+    def _has_room(self, place: Place) -> bool:
+        """Whether its engine, with its model, is one of those that are read."""
+        if len(self._engines) < MOST_ENGINES:
+            self._engines.add((place.engine, place.model))
+        is_known = (place.engine, place.model) in self._engines
+        self._left_out += not is_known
+        return is_known
 
     def _plan_of(self, values: Mapping[int, float]) -> Plan:
         """The plan of the look before, where the page has the same series."""

@@ -24,7 +24,11 @@ TELLING: Final[tuple[tuple[System, tuple[str, ...]], ...]] = (
 )
 
 
+TOLD_CHARACTERS: Final = 2_000_000  # a page that has not told until then will not
+
+
 def detect_system(text: str) -> System | None:
     """The system, or None when no name on the page tells it."""
+    text = text[:TOLD_CHARACTERS]
     firsts = {line.lstrip()[:40] for line in text.split("\n") if line and line.lstrip()[:1] != "#"}
     return next((system for system, names in TELLING if any(first.startswith(names) for first in firsts)), None)

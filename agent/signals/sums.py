@@ -88,20 +88,54 @@ class Sums:
         """
         readings = sorted(self.gauges.get(signal, ()), key=lambda reading: reading.at_seconds)
         stays = _stays(readings)
-        latest: dict[EngineKey, tuple[float, GaugeReading]] = {}
+        together = _Together(stays)
         means, weights, largest, last = 0.0, 0, -math.inf, 0.0
         for reading in readings:
-            at = reading.at_seconds
-            latest[reading.key] = (at, reading)
-            there = [key for key, stay in stays.items() if stay.from_seconds <= at <= stay.to_seconds]
-            known = [latest[key][1] for key in there if key in latest and at - latest[key][0] <= stays[key].patience]
-            if len(known) == len(there):
-                share = len(known) if as_mean else 1
-                means += reading.spread.readings * sum(one.spread.mean for one in known) / share
+            if together.take(reading):
+                share = together.count if as_mean else 1
+                means += reading.spread.readings * together.mean / share
                 weights += reading.spread.readings
-                largest = max(largest, sum(one.spread.largest for one in known) / share)
-                last = sum(one.last for one in known) / share
+                largest = max(largest, together.largest / share)
+                last = together.last / share
         return Level(means / weights, largest, last) if weights else None
+
+
+@dataclass(slots=True)
+class _Together:
+    """The engines that are there, with their latest readings, added up: anew only when one comes, goes or is late."""
+
+    stays: dict[EngineKey, "_Stay"]
+    count: int = 0
+    mean: float = 0.0
+    largest: float = 0.0
+    last: float = 0.0
+    _latest: dict[EngineKey, GaugeReading] = field(default_factory=dict)
+    _holds_until: float = -math.inf
+    _are_known: bool = False
+
+    def take(self, reading: GaugeReading) -> bool:
+        """One more reading; whether all that are there at its time are known."""
+        before, at = self._latest.get(reading.key), reading.at_seconds
+        self._latest[reading.key] = reading
+        if before is None or not self._are_known or at > self._holds_until:
+            self._look_again(at)
+        else:
+            self.mean += reading.spread.mean - before.spread.mean
+            self.last += reading.last - before.last
+            self.largest += reading.spread.largest - before.spread.largest
+        return self._are_known
+
+    def _look_again(self, at: float) -> None:
+        there = [key for key, stay in self.stays.items() if stay.from_seconds <= at <= stay.to_seconds]
+        known = [self._latest[key] for key in there if key in self._latest]
+        fresh = [one for one in known if at - one.at_seconds <= self.stays[one.key].patience]
+        self._are_known, self.count = len(fresh) == len(there), len(fresh)
+        self.mean, self.last = sum(one.spread.mean for one in fresh), sum(one.last for one in fresh)
+        self.largest = sum(one.spread.largest for one in fresh)
+        changes = [stay.from_seconds for stay in self.stays.values() if stay.from_seconds > at]
+        ends = [self.stays[key].to_seconds for key in there]
+        late = [one.at_seconds + self.stays[one.key].patience for one in fresh]
+        self._holds_until = min([*ends, *late, *(math.nextafter(change, -math.inf) for change in changes)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 from page_files import fixture
 
 from probes.inspection import inspect_page
-from probes.page import SystemPage
+from probes.page import MOST_ENGINES, SystemPage
 from probes.sample import Reading
 
 INF = math.inf
@@ -227,3 +227,44 @@ def test_what_was_read_before_changes_nothing(seed: int) -> None:
         assert set(before.samples) == set(fresh.samples)
         assert set(before.histograms) == set(fresh.histograms)
         assert set(before.warnings) == set(fresh.warnings)
+
+
+def page_of_models(*names: str) -> str:
+    return "".join(
+        f'vllm:generation_tokens_total{{engine="0",model_name="{name}"}} 5\n'
+        f'vllm:num_requests_running{{engine="0",model_name="{name}"}} 1\n'
+        for name in names
+    )
+
+
+def models_in(reading: Reading) -> set[str]:
+    return {sample.model for sample in reading.samples}
+
+
+def test_of_thousands_of_models_in_a_label_so_many_are_read_and_the_rest_is_told() -> None:
+    page = SystemPage("vllm")
+    names = [f"adapter-{number}" for number in range(MOST_ENGINES + 100)]
+    for at in (1.0, 2.0):
+        reading = page.read(page_of_models(*names), "a", at)
+        assert models_in(reading) == set(names[:MOST_ENGINES])
+        assert [warning.code for warning in reading.warnings] == ["too_many_engines"]
+    for at in (3.0, 4.0):
+        reading = page.read(page_of_models(*names[:100]), "a", at)
+    assert (models_in(reading), reading.warnings) == (set(names[:100]), ())
+
+
+def test_500_adapters_are_read_in_full() -> None:
+    names = [f"adapter-{number}" for number in range(500)]
+    reading = SystemPage("vllm").read(page_of_models(*names), "a", 1.0)
+    assert (models_in(reading), reading.warnings) == (set(names), ())
+
+
+def test_models_that_come_and_go_take_no_room_for_ever() -> None:
+    """100 new ones on every page: after the page that finds no room for all, the next begins anew."""
+    page, short_of_room = SystemPage("vllm"), 0
+    for at in range(30):
+        names = [f"adapter-{at}-{number}" for number in range(100)]
+        reading = page.read(page_of_models(*names), "a", float(at))
+        short_of_room += models_in(reading) != set(names)
+        assert len(page._places) <= 2 * MOST_ENGINES
+    assert short_of_room == 5
