@@ -57,7 +57,7 @@ def test_what_is_joined_adds_up_to_the_same() -> None:
     for back in (300, HOUR):
         ours, truth = (read_signals(w, T0 + HOUR - back, T0 + HOUR, ["vllm-0"], ASKED) for w in (joined, plain))
         levels = ("requests_running", "requests_waiting", "kv_usage_ratio")
-        nothing: dict[str, None] = dict.fromkeys(levels)
+        nothing: dict[str, None] = dict.fromkeys((*levels, "workload"))
         assert replace(ours, **nothing) == replace(truth, **nothing)  # type: ignore[arg-type]
         for name in levels:
             _is_alike(ours, truth, name)
