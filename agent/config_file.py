@@ -13,6 +13,7 @@ from agent.config_base import FORMS
 from agent.config_checks import cross_checks
 from agent.config_mends import mend_for
 from agent.errors import ConfigError
+from agent.pipe import read_pipe
 from probes.catalogue import CANARIES, CANARY_KINDS
 
 OTHER_SHAPES = {  # what pydantic says when a value is of another kind altogether, and what we say
@@ -27,9 +28,10 @@ SECRET_WORDS = ("token", "password", "secret", "authorization", "key")
 def load_config(path: Path) -> Config:
     """The config in `path`. Raises ConfigError with one line per mistake."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_pipe(path) if path.is_fifo() else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        is_text = not isinstance(error, UnicodeDecodeError)
+        reason = (getattr(error, "strerror", None) or str(error)) if is_text else "it is not UTF-8 text"
         raise ConfigError([f"{path}: cannot be read: {reason}. Name a YAML file with -c."]) from None
     return parse_config(text, str(path))
 

@@ -89,9 +89,7 @@ class StateFile:
             self._database.execute("COMMIT")
             (said,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
         except sqlite3.OperationalError as error:
-            raise StateError(
-                self.path, str(error), "Another agent may hold it: give each its own state.path."
-            ) from None
+            raise StateError(self.path, str(error), _mend(error)) from None
         except sqlite3.DatabaseError as error:
             raise StateLostError(str(error)) from None
         if said != "ok":
@@ -108,6 +106,18 @@ class StateFile:
         for step in range(schema + 1, SCHEMA + 1):
             self._database.execute(MIGRATIONS[step])
         self._database.execute(f"PRAGMA user_version = {SCHEMA:d}")
+
+
+def _mend(error: sqlite3.Error) -> str:
+    """What helps against this very error of SQLite's."""
+    code = error.sqlite_errorcode & 0xFF  # the extended codes have theirs in the upper bytes
+    if code == sqlite3.SQLITE_FULL:
+        return "The disk is full: free some space, or set state.path to a file on another disk."
+    if code == sqlite3.SQLITE_IOERR:
+        return "The disk does not take it: it may be full or broken, or a quota spent."
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
+        return "The file and its folder must be writable for the user that the agent runs as."
+    return "Another agent may hold it: give each its own state.path."
 
 
 def move_aside(path: Path, at_seconds: float) -> Path:

@@ -28,6 +28,7 @@ INCOMPLETE = (
     "dropped_series",
     "page_cut",
     "odd_histograms",
+    "too_many_engines",
 )  # a page warned about so may lack a series
 FINE_SECONDS = 360.0  # the newest five minutes stay as they were read: alerts, causes and advice look at them
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need

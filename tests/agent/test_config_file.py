@@ -1,5 +1,8 @@
 """Bad configs are files, with the exact words for every mistake beside each."""
 
+import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from agent.cli import main
 from agent.config import Config
 from agent.config_file import load_config, parse_config
 from agent.errors import ConfigError
+from agent.pipe import read_pipe
 
 BAD = sorted((Path(__file__).parents[1] / "fixtures" / "bad_config").glob("*.yaml"))
 
@@ -63,3 +67,26 @@ def test_the_token_is_read_anew_and_its_absence_is_no_crash(tmp_path: Path) -> N
     assert auth.token() == "one"
     file.write_text("two\n")
     assert auth.token() == "two"
+
+
+def test_a_pipe_that_nobody_writes_into_is_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TimeoutError, match=r"nobody wrote into this pipe for 0\.2 s"):
+        read_pipe(tmp_path / "pipe", patience_seconds=0.2)
+
+
+def test_a_config_comes_through_a_pipe_however_slowly(tmp_path: Path) -> None:
+    """As `-c <(helm template ...)` gives it, in two parts."""
+    os.mkfifo(tmp_path / "pipe")
+
+    def write() -> None:
+        with (tmp_path / "pipe").open("w") as pipe:
+            pipe.write('targets: [{name: a, url: "http://a:8000"}')
+            pipe.flush()
+            time.sleep(0.3)
+            pipe.write("]\n")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert [target.name for target in load_config(tmp_path / "pipe").targets] == ["a"]
+    writer.join()

@@ -18,7 +18,7 @@ from agent.errors import StateError
 from agent.keeping import Keeper
 from agent.model import Counts, Effects
 from agent.runtime import Listeners
-from agent.state import StateFile, StateLostError
+from agent.state import StateFile, StateLostError, _mend
 from agent.tick import Memory, tick
 
 CHILD = Path(__file__).with_name("state_child.py")
@@ -262,3 +262,23 @@ async def test_a_running_agent_goes_on_with_the_alerts_of_the_one_before(tmp_pat
     assert since[0] == since[1]
     assert since[0][0][0] == "EngineUnreachable"
     assert [alert for effects in heard for alert in effects.changed_alerts] == []
+
+
+def test_a_full_disk_is_called_one() -> None:
+    """SQLite's own error: a database that may not grow says what a full disk says."""
+    database = sqlite3.connect(":memory:")
+    database.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
+    assert str(caught.value) == "database or disk is full"
+    assert _mend(caught.value).startswith("The disk is full")
+
+
+def test_a_state_file_that_nobody_may_write_is_called_one(tmp_path: Path) -> None:
+    StateFile(tmp_path / "state.db").close()
+    database = sqlite3.connect(f"file:{tmp_path / 'state.db'}?mode=ro", uri=True)
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
+    assert "writable" in _mend(caught.value)
