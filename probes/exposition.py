@@ -82,8 +82,8 @@ class PageParser(Generic[Meaning]):
             try:
                 value = float(tail)
             except ValueError:
-                page.malformed += 1
-                series -= not tail.strip(" \t\r")  # no value at all: as at first sight, no series
+                series -= 1
+                self._read_new(line, page)  # as at first sight: the line may end in more than a number
                 continue
             if value - value != 0 or meaning in values or "_" in tail:  # the difference is NaN for what is not finite
                 self._keep(page, values, meaning, tail)  # type: ignore[arg-type]  # self is the mark of "not known"
