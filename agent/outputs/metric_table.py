@@ -152,6 +152,22 @@ CANARY_FIGURE = Metric(
 )  # fmt: skip
 
 # Caches, queues and hardware.
+ROUTER_REQUESTS = Metric(
+    "slo_agent_router_requests", "gauge", ("target", "window", "outcome"), "{request}", "12 T",
+    "Requests that ended at routers within the window, by their own counters; outcome is answered, failed, cancelled"
+    " (the client hung up) or refused (the client's mistake).",
+)  # fmt: skip
+KV_TRANSFER = Metric(
+    "slo_agent_kv_transfer_mean_seconds", "gauge", ("target", "part"), "s", "2 T",
+    "Mean KV transfer over NIXL, last 5 minutes; part is transfer, or post: what the decode loop stands still for.",
+)  # fmt: skip
+OBJECT_HITS = Metric(
+    "slo_agent_object_store_hit_ratio", "gauge", ("target",), "1", "T",
+    "Share of objects found in a KV object store, last 5 minutes. Objects are no tokens: no KV hit rate.",
+)  # fmt: skip
+STORE_CLIENTS = Metric(
+    "slo_agent_object_store_clients", "gauge", ("target",), "1", "T", "Clients of a KV object store, newest reading."
+)
 KV_HIT = Metric(
     "slo_agent_kv_hit_ratio", "gauge", ("tier",), "1", "2 + cache tiers",
     "Share of prompt tokens found in a cache, all targets, last 5 minutes: prefix (in the GPU), external"
@@ -323,6 +339,7 @@ VIEW_METRICS = (
     TTFT, ITL, TPOT, E2E, PERCENTILE, MEAN,
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
     GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE, CANARY_FIGURE,
+    ROUTER_REQUESTS, KV_TRANSFER, OBJECT_HITS, STORE_CLIENTS,
     KV_HIT, ENGINE_ITL, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
     DOLLARS, GOODPUT_PER_DOLLAR, USER_SPEED, VIOLATED, VIOLATION_DOLLARS,
     ARRIVALS, BURSTINESS, TREND, REQUEST_TOKENS, CONCURRENCY,

@@ -19,6 +19,7 @@ from agent.model import (
 from agent.outputs import metric_table as table
 from agent.outputs.advice_points import advice_points
 from agent.outputs.metric_table import ALL_TARGETS, Metric
+from agent.outputs.neighbour_points import neighbour_points
 from agent.outputs.points import AnyPoint, HistogramPoint, Point
 from agent.view import View
 from probes.sample import ProbeResult
@@ -135,6 +136,7 @@ def _window_points(view: View) -> Iterator[Point]:
         for target, one in {**together, **signals.targets}.items():
             yield from _rate_points(target, window, one)
             yield from _latency_points(target, window, one, with_percentiles=target == ALL_TARGETS or window == "5m")
+            yield from neighbour_points(target, window, one)
             if window == "1m":
                 yield from _level(table.KV_USAGE, target, one.kv_usage_ratio)
                 yield from _level(table.RUNNING, target, one.requests_running)

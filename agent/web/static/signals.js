@@ -147,6 +147,7 @@ function rows(s, isPast) {
     [term("prefix hits", "Prefix hits"), percent(s.prefix_cache_hit_ratio), ""],
     ...where(s.external_cache_hit_ratio ?? tiers[0], [term("prefix hits", "External hits"), percent(s.external_cache_hit_ratio), tiers.join(", ")]),
     ...where(ranks[0], [term("ITL", "ITL by engine"), "", ranks.join(", ")]),
+    ...neighbours(s),
     [term("preemptions", "Preemptions"), number(s.preemptions), ""],
     [term("canary", "Canaries"), failed, isKnown(s.probe_share_ratio) ? `${percent(s.probe_share_ratio)} of the load` : ""],
     ...where(s.gpu_utilization_ratio, ["GPU busy", percent(s.gpu_utilization_ratio), ""]),
@@ -176,6 +177,21 @@ function load(w) {
     isKnown(w?.output_tokens) && ["Answer length", ...tokens(w.output_tokens)],
     isKnown(w?.reuse_kind) && ["Prompt reuse", REUSE[w.reuse_kind] ?? w.reuse_kind, ""],
   ].filter(Boolean);
+}
+
+/** What routers, KV transfers and stores of KV objects tell, where there are any. */
+function neighbours({ router, kv_transfer: transfer, object_store: store, pd }) {
+  const mean = (measured) => (isKnown(measured?.mean) ? latency(measured.mean) : UNKNOWN);
+  const found = [];
+  if (router) {
+    const reasons = Object.entries(router.failed_by_reason).map(([why, count]) => `${number(count)} ${why}`);
+    const left = [router.cancelled && `${number(router.cancelled)} hung up`, router.worker_failures && `${number(router.worker_failures)} attempts failed`];
+    found.push(["At the router", `${number(router.answered)} answered, ${number(router.failed)} failed`, [...reasons, ...left].filter(Boolean).join(", ")]);
+  }
+  if (transfer?.transfers) found.push(["KV transfer", mean(transfer.transfer_seconds), `${mean(transfer.post_seconds)} of it posting, ${number(transfer.failed)} failed`]);
+  if (pd) found.push(["Prefill, decode", `${number(pd.prefill_targets.length)}, ${number(pd.decode_targets.length)}`, "one service: each request counts once"]);
+  if (store) found.push(["Objects found", percent(store.object_hit_ratio), `${number(store.lookups)} looked up; objects, not tokens`]);
+  return found;
 }
 
 const row = (title, text, note) => el("div", {}, el("dt", {}, title), el("dd", {}, soft(text), note && el("span.bounds", {}, note)));
