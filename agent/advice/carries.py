@@ -19,6 +19,7 @@ SURE_RATIO = 0.85  # of the value at the pessimistic end
 LEAST_SURE_RATIO = 0.7  # of the value at the pessimistic end: a wider interval is no knowledge yet
 LARGEST_ERROR_RATIO = 0.15  # of the median stretch: a law that misses more is not trusted
 CHECK_SECONDS = 60.0
+CALM_SECONDS = 180.0  # without a queue coming or going, or a replica: longer than an answer takes
 LEAST_EVENTS = 40.0
 SLOWER, FASTER = 0.93, 1.03  # per minute; down faster than up, as in congestion control
 LEAST_CORRECTION, MOST_CORRECTION = 0.4, 1.6
@@ -46,6 +47,10 @@ class Carries:
     _asked: tuple[Mix, tuple[Objective, ...], int] | None = None
     _asked_at_seconds: float = 0.0
     _checked_at_seconds: float = 0.0
+    _serving: int = 0
+    _changed_at_seconds: float = 0.0
+    _queues: bool = False
+    _turned_at_seconds: float = 0.0
 
     def ask(
         self, learned: Learned | None, mix: Mix | None, objectives: Sequence[Objective], now_seconds: float
@@ -75,24 +80,31 @@ class Carries:
         self,
         increments: Iterable[Increment],
         objectives: Sequence[Objective],
-        rate_per_replica: float,
+        rate: float,
+        serving: int,
         *,
         queues: bool,
         now_seconds: float,
     ) -> None:
         """Once a minute: less where the promise broke under a load that should have been carried, more where it was
-        kept under one that should not. What happens while an old queue is worked off says nothing.
+        kept under one that should not. What happens while an old queue is worked off, or replicas have just come, says
+        nothing; a queue that stands although they have been there for a while says that the model promised too much.
         """
+        if serving != self._serving:
+            self._serving, self._changed_at_seconds = serving, now_seconds
+        if queues != self._queues:
+            self._queues, self._turned_at_seconds = queues, now_seconds
         if now_seconds - self._checked_at_seconds < CHECK_SECONDS or self._answer is None:
             return
         self._checked_at_seconds = now_seconds
-        said = self._answer.low * self.correction
+        said, each = self._answer.low * self.correction, rate / serving
+        settled = now_seconds - max(self._changed_at_seconds, self._turned_at_seconds) > CALM_SECONDS
         kept = _kept(increments, objectives)
         if kept is None or said <= 0:
             return
-        if not kept and rate_per_replica <= said * 1.05 and not queues:
+        if not kept and settled and each <= said * 1.05:
             self.correction *= SLOWER
-        elif kept and rate_per_replica > NEAR * said:
+        elif kept and not queues and each > NEAR * said:
             self.correction *= FASTER
         self.correction = min(MOST_CORRECTION, max(LEAST_CORRECTION, self.correction))
 

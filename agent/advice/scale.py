@@ -88,8 +88,8 @@ def _carried(
     if rates and serving:
         waiting = memory.demand.waiting(serving)
         increments = windows.between(now_seconds - LATEST_SECONDS, now_seconds, serving)
-        each = sum(rates) / len(rates) / len(serving)
-        memory.carries.learn(increments, objectives, each, queues=waiting > 2 * len(serving), now_seconds=now_seconds)
+        rate, queues = sum(rates) / len(rates), waiting > 2 * len(serving)
+        memory.carries.learn(increments, objectives, rate, len(serving), queues=queues, now_seconds=now_seconds)
     learned = advisor.capacity.learned.get(Kind(*name, types.pop()))
     return memory.carries.ask(learned, memory.demand.mix(now_seconds), objectives, now_seconds)
 
