@@ -37,7 +37,8 @@ class Load:
     Lengths are tokens a request, drawn evenly from [1-x, 1+x] times the mean where `spread_ratio` x is not 0.
     `hit_ratio` is the part of all prompt tokens that the prefix cache has: whole prompts where `hits_are_whole` (one
     prompt in so many came before), else that part of every prompt (a common beginning). Where KV comes from a prefill
-    engine, every request stops the loop for `post_seconds` when it is admitted.
+    engine, every request stops the loop for `post_seconds` when it is admitted. Where a router gives each of
+    `routed_over` engines its turn, every so-manyth of random arrivals comes here: they are the more regular.
     """
 
     input_tokens: float
@@ -48,6 +49,7 @@ class Load:
     hit_ratio: float = 0.0
     hits_are_whole: bool = False
     post_seconds: float = 0.0
+    routed_over: int = 1
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ class _Stage:
         for _ in range(load.concurrency or 0):
             self._send(at, counts=True)
         while load.rate and self._sent < OPEN_REQUESTS:
-            at += self._rng.expovariate(load.rate)
+            at += self._rng.gammavariate(load.routed_over, 1 / (load.routed_over * load.rate))
             self._send(at, counts=self._sent >= WARM_UP)
 
     def _send(self, at: float, *, counts: bool) -> None:

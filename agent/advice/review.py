@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent.advice.infeasible import infeasible
+from agent.advice.kv_tier import kv_tier
 from agent.advice.pd_transfer import pd_transfer
 from agent.advice.scene import Scene
 from agent.advice.token_budget_rule import token_budget
@@ -11,7 +12,7 @@ from agent.advice.topology import topology
 from agent.model import Recommendation
 
 Rule = Callable[[Scene], Iterator[Recommendation]]
-RULES: tuple[Rule, ...] = (infeasible, pd_transfer, token_budget, topology)
+RULES: tuple[Rule, ...] = (infeasible, pd_transfer, token_budget, kv_tier, topology)
 EVERY_SECONDS = 60.0  # a rehearsal takes a quarter of a second; what it is about lasts for minutes
 
 

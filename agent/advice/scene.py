@@ -113,7 +113,7 @@ def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
     each = (traffic.rate or 0.0) / len(group)
     is_steady = (traffic.mean_running or 0.0) / len(group) > STEADY_RATIO * traffic.felt_running
     if is_steady and 0 < each < NOT_FULL * engine.full_rate(load):
-        load = replace(load, concurrency=None, rate=each)
+        load = replace(load, concurrency=None, rate=each, routed_over=len(group))
     domain = domain_of(learned.book.samples, steps, traffic, group[0].model)
     if domain.refusals_of(load, users):
         return None

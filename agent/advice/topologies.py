@@ -48,13 +48,15 @@ def outlooks(
 ) -> list[Outlook]:
     """Every way to put so many engines together, aggregated first. `load.rate` is that of all of them together."""
     rate = load.rate or 0.0
-    each = replace(load, concurrency=None, rate=rate / replicas)
+    each = replace(load, concurrency=None, rate=rate / replicas, routed_over=replicas)
     error = engine.error_ratio(*_batch(engine, each))
     found = [_outlook(0, replicas, objectives, *(_alone(at, each) for at in _ends(engine, error)))]
     for prefill in range(1, replicas):
         decode = replicas - prefill
-        first = replace(each, rate=rate / prefill, output_tokens=1.0)
-        second = replace(each, rate=rate / decode, hit_ratio=1.0, post_seconds=transfer.post_seconds)
+        first = replace(each, rate=rate / prefill, output_tokens=1.0, routed_over=prefill)
+        second = replace(
+            each, rate=rate / decode, hit_ratio=1.0, post_seconds=transfer.post_seconds, routed_over=decode
+        )
         runs = [_split(at, first, second, transfer) for at in _ends(engine, error)]
         found.append(_outlook(prefill, decode, objectives, *runs))
     return found
