@@ -84,14 +84,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _question(options: argparse.Namespace) -> Question:
-    goodput = load_config(options.config).goodput if options.config else Goodput()
+    config = load_config(options.config) if options.config else None
+    goodput = config.goodput if config else Goodput()
     target = GoodputTarget(goodput.ttft_seconds, goodput.tpot_seconds)
     if options.goodput:
         target = _goodput(options.goodput)
     return Question(
         target if options.goodput or options.config else None,
         [_threshold(t) for t in options.threshold],
-        energy=energy_price(load_config(options.config)) if options.config else None,
+        roles={one.name: one.role for one in config.targets if one.role} if config else {},
+        energy=energy_price(config) if config else None,
     )
 
 

@@ -96,8 +96,9 @@ PERCENTILE = Metric(
     " canary_e2e.",
 )  # fmt: skip
 MEAN = Metric(
-    "slo_agent_latency_mean_seconds", "gauge", ("target", "signal", "window"), "s", "27 T",
-    "Rolling mean of a latency; signals as in slo_agent_latency_percentile_seconds.",
+    "slo_agent_latency_mean_seconds", "gauge", ("target", "signal", "window"), "s", "39 T",
+    "Rolling mean of a latency; signals as in slo_agent_latency_percentile_seconds, and router_ttft, router_itl,"
+    " router_tpot, router_e2e.",
 )  # fmt: skip
 
 # Work done, over rolling windows.

@@ -15,6 +15,13 @@ SCRAPES = {
     "html": "a web page, not metrics",
     "not_vllm": "a metrics page, but not vLLM's",
     "not_lmcache": "a metrics page, but not LMCache's",
+    "not_mooncake": "a metrics page, but not a Mooncake store's",
+    "not_dynamo_frontend": "a metrics page, but not that of Dynamo's front end",
+    "not_dynamo_worker": "a metrics page, but not a Dynamo worker's",
+    "not_llm_d_epp": "a metrics page, but not that of llm-d's endpoint picker",
+    "not_vllm_router": "a metrics page, but not vllm-router's",
+    "not_production_stack_router": "a metrics page, but not that of production-stack's router",
+    "not_dcgm": "a metrics page, but not the DCGM exporter's",
     "nvml_error": "the GPU driver gives no figures",
     "scrape_timeout": "the asker's time was over",
 }

@@ -1,6 +1,7 @@
 """`slo-agent report` on a prefill and a decode instance of real H200s, joined by NIXL."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,3 +115,15 @@ def test_the_report_for_people_holds_the_sentence(capsys: pytest.CaptureFixture[
     text = " ".join(capsys.readouterr().out.split())
     assert "Post time is the cause of the decode tail: 2,735 of 171,819 gaps between tokens" in text
     assert "pd.decode_targets vllm-8001" in text
+
+
+def test_what_the_config_says_of_a_target_comes_before_what_it_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Whoever says that both serve alone gets both counted."""
+    config = tmp_path / "agent.yaml"
+    one = '{{name: vllm-{0}, url: "http://127.0.0.1:{0}", role: aggregated}}'
+    config.write_text(f"targets: [{one.format(8000)}, {one.format(8001)}]\ncanaries: []\n")
+    total = report(capsys, "-c", str(config))["total"]["signals"]
+    assert total["requests_finished"] == 169 + 165
+    assert total["pd"] is None
