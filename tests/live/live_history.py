@@ -15,10 +15,12 @@ from live_process import Server
 
 sys.path.insert(0, str(ROOT / "tests" / "agent"))
 
+import h200
 from fake_engine import FakeEngine
 
 from probes.recording import Entry, RecordingWriter, read_entries
 
+RECORDING, needs_h200 = h200.RECORDING, h200.needs_h200
 DAY, SCRAPE_SECONDS = 86_400.0, 60.0
 T0 = 1_799_971_200.0  # a midnight, and on the grid of every window
 INSTANCE = "vllm-0:8000"

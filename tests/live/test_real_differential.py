@@ -6,12 +6,22 @@ must be equal to rounding. The volume gate and the hysteresis are off: rules hav
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from live_figures import tell
-from live_history import DAY, SCRAPE_SECONDS, T0, HistoryServer, Rules, write_month, write_openmetrics
+from live_history import (
+    DAY,
+    RECORDING,
+    SCRAPE_SECONDS,
+    T0,
+    HistoryServer,
+    Rules,
+    needs_h200,
+    write_month,
+    write_openmetrics,
+)
 
 from agent.cli import main
 from agent.config import Config
@@ -20,7 +30,7 @@ from agent.model import Counts
 from agent.render.promql import duration
 from agent.render.rules import render_rules
 from agent.replay import Replay
-from probes.recording import EntryReader, read_entries
+from probes.recording import EntryReader, RecordingWriter, read_entries
 
 pytestmark = pytest.mark.real
 DAYS, GRID = 30.0, 300.0
@@ -157,3 +167,40 @@ def test_a_replay_out_of_prometheus_is_the_replay_of_the_recording(
     tell(f"differential: replay --prometheus, {len(scraped.splitlines())} lines, equal: {scraped == recorded}")
     assert codes == [1, 1]
     assert scraped == recorded
+
+
+@needs_h200
+def test_a_real_h200_is_replayed_out_of_prometheus_as_from_its_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its pages as they were served, a read a second; Prometheus keeps milliseconds, so the recording's are rounded."""
+    recording, config = tmp_path / "h200.jsonl.gz", tmp_path / "agent.yaml"
+    pages = [entry for entry in read_entries(RECORDING) if entry.source == "vllm"]
+    writer = RecordingWriter(recording)
+    for entry in pages:
+        writer.write(replace(entry, at_seconds=round(entry.at_seconds, 3)))
+    writer.close()
+    name = pages[0].target
+    config.write_text(
+        f"tick_seconds: 5\ncanaries: []\ntargets: [{{name: {name}, url: 'http://vllm-0:8000'}}]\nslos:\n"
+        "  - {name: ttft, sli: ttft, threshold_seconds: 0.04, objective_ratio: 0.99}\n"
+        "  - {name: itl, sli: itl, threshold_seconds: 0.025, objective_ratio: 0.95}\n"
+        "  - {name: answered, sli: availability, threshold_seconds: 60, objective_ratio: 0.999}\n"
+    )
+    write_openmetrics(recording, tmp_path / "h200.txt")
+    server = HistoryServer(tmp_path)
+    server.load(tmp_path / "h200.txt")
+    server.restart()
+    try:
+        codes = [main(["replay", str(recording), "-c", str(config), "--json"])]
+        recorded = capsys.readouterr().out
+        first, last = (round(pages[place].at_seconds, 3) for place in (0, -1))
+        stretch = ["--from", f"{first}", "--to", f"{last}", "--step", "all"]
+        codes.append(main(["replay", "--prometheus", server.url, *stretch, "-c", str(config), "--json"]))
+        scraped = capsys.readouterr().out
+    finally:
+        server.stop()
+    tell(f"differential, H200: {len(pages)} pages, {len(scraped.splitlines())} lines, equal: {scraped == recorded}")
+    assert codes[0] == codes[1]
+    assert scraped == recorded
+    assert len(scraped.splitlines()) > 1  # something fired
