@@ -144,6 +144,10 @@ class OwnTraffic:
                 if not is_late or share.at_seconds > known.counted_since_seconds:
                     known.owed.append(_Owed(share, request.sent_at_seconds, forgotten_at, is_late))
 
+    def knows(self, target: str) -> bool:
+        """Whether any canary was sent to it, so that its pages may show some."""
+        return target in self._targets
+
     def forget(self, target: str) -> None:
         """The target is no longer watched."""
         self._targets.pop(target, None)

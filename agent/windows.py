@@ -190,6 +190,11 @@ class Windows:
         self._fresh_increments, self._fresh_probes, self._fresh_spans = held, [], []
         return fresh
 
+    def settled(self, start_seconds: float, end_seconds: float, targets: Iterable[str]) -> Iterator[Increment]:
+        """As `between`, without the newest ones of which it is not known yet what of them is our canaries'."""
+        unknown = {id(i) for i in self._fresh_increments if self.own.knows(i.key.target)}
+        return (i for i in self.between(start_seconds, end_seconds, targets) if id(i) not in unknown)
+
     def _tell_own(self, increments: list[Increment], found: list[Own | None], told: dict[int, Increment]) -> None:
         """Remember what our canaries have in these increments; `told` gets the increments that say so."""
         for before, own in zip(increments, found, strict=True):

@@ -75,7 +75,7 @@ def _added_up(
     Requests, tokens and latencies are the users': what was found of our canaries is not among them.
     """
     names = list(targets)
-    increments = list(windows.between(start_seconds, end_seconds, names))
+    increments = list(windows.settled(start_seconds, end_seconds, names))
     sums = add_up(increments)
     probes = _probes(windows, start_seconds, end_seconds, names)
     answered = [result for result in probes if result.is_ok]

@@ -177,6 +177,20 @@ def test_an_endpoint_without_users_has_no_events() -> None:
     assert (signals.requests_finished, signals.ttft_seconds, signals.probe_share_ratio) == (0, None, 1.0)
 
 
+def test_signals_wait_as_slos_do() -> None:
+    """A page that may hold a canary without a result is in no figure yet: it would show a user who is none."""
+    engine, windows = FakeEngine(started_at_seconds=0.0), Windows()
+    windows.take(engine.reading(10))
+    windows.own.begin("vllm-0", 12.0)
+    engine.finish(1, ttft=0.2)
+    windows.take(engine.reading(20))
+    windows.drain(21.0)
+    assert read_signals(windows, 0, 22, ["vllm-0"], Question()).requests_finished is None
+    windows.own.end("vllm-0", [replace(CANARY, finish_reason="stop")])
+    windows.drain(22.0)
+    assert read_signals(windows, 0, 22, ["vllm-0"], Question()).requests_finished == 0
+
+
 def test_percentiles_hold_wherever_an_ambiguous_one_lies() -> None:
     """Three users at 0.3 s and one canary that lies below or above 0.5 s: p99 is in (0.1, 1.0]."""
     engine, windows = FakeEngine(started_at_seconds=0.0), Windows()

@@ -23,6 +23,8 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     if head.startswith("GET /truth "):
         body = json.dumps(_TRUTH).encode()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + body)
+    elif head.startswith("GET "):  # a bench also looks for a metrics page
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
     else:
         fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
         await reader.readexactly(int(fields.get("content-length", 0)))

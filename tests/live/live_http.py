@@ -19,6 +19,13 @@ def get_text(url: str, **query: str) -> str:
         return str(answer.read().decode())
 
 
+def post(url: str) -> str:
+    """What a POST of nothing is answered."""
+    request = urllib.request.Request(url, data=b"", method="POST")  # noqa: S310  our own servers
+    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310
+        return str(answer.read().decode())
+
+
 def get_json(url: str, **query: str) -> Any:
     """The body as JSON."""
     return json.loads(get_text(url, **query))

@@ -14,9 +14,9 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from live_agent import RunningAgent
+from live_agent import RunningAgent, write_config
 from live_figures import tell
-from live_http import get_text
+from live_http import get_text, post
 from live_process import until
 from live_vllm import RealVllm
 from prometheus_client.parser import text_string_to_metric_families as read_metrics
@@ -64,12 +64,20 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory, vllm_details: RealVllm) -> Iterator[Seen]:
     folder = tmp_path_factory.mktemp("pollution")
-    agent = RunningAgent({**CONFIG, "targets": [{"name": "engine", "url": vllm_details.url}]}, folder)
+    config = {**CONFIG, "targets": [{"name": "engine", "url": vllm_details.url}]}
+    agent = RunningAgent(config, folder)
     try:
         until("canaries are counted by the engine", WAIT_SECONDS, lambda: (signals(agent)["canaries"] or 0) >= 5)
         until("they are found there", WAIT_SECONDS, lambda: (signals(agent)["probe_share_ratio"] or 0) == 1.0)
         (idle,) = agent.api("slos")["slos"]
         bench = vllm_details.bench(**LOAD)
+        paused = {
+            **config,
+            "canary_limits": {"enabled": False},
+            "server": {"listen": agent.url.removeprefix("http://")},
+        }
+        write_config(paused, folder / "agent.yaml")
+        post(f"{agent.url}/-/reload")  # nothing of ours is under way when the figures are read
         wanted = bench["completed"]
         with contextlib.suppress(AssertionError):  # the tests tell by how much it is off
             until("every request is counted", WAIT_SECONDS / 4, lambda: signals(agent)["requests_finished"] == wanted)
