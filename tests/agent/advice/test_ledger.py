@@ -6,7 +6,18 @@ from typing import Literal
 import pytest
 
 from agent.advice.ledger import Ledger
-from agent.model import Budget, Burn, BurnPair, Counts, Evidence, Recommendation, Slo, SloStatus, TargetStatus
+from agent.model import (
+    Budget,
+    Burn,
+    BurnPair,
+    Counts,
+    Evidence,
+    Recommendation,
+    ReplicaWish,
+    Slo,
+    SloStatus,
+    TargetStatus,
+)
 
 PAGE = BurnPair("page", "fast", 300.0, 3_600.0, 14.4)
 SLO = Slo("s", "chat", "ttft", "engine", 0.99, 2_592_000.0, (PAGE,), 2.5)
@@ -87,3 +98,70 @@ def test_the_ledger_is_bounded() -> None:
         entry = replace(advice(float(number)), id=str(number), model=str(number))
         ledger.settle([entry], [], [], float(number))
     assert (len(ledger.entries), ledger.entries[-1].id) == (200, "299")
+
+
+def by_model(at: float = 0.0, current: int = 4, proposed: int = 3, foreseen: float = 10.0) -> Recommendation:
+    evidence = (
+        Evidence("burn_rate:s", 3_600.0, 0.5),
+        Evidence("forecast_arrival_rate_q90_per_second", 140.0, foreseen),
+    )
+    code = "scale_out" if proposed > current else "scale_in"
+    return replace(
+        advice(at),
+        id=f"m-{at}",
+        current=current,
+        proposed=proposed,
+        low=proposed,
+        high=proposed,
+        reason_code=code,
+        evidence=evidence,
+    )
+
+
+def wish(value: int, current: int = 4, rate: float | None = None) -> ReplicaWish:
+    return ReplicaWish("m", "aggregated", current, value, value, value, 0.9, "shrink", rate)
+
+
+def test_advice_by_a_model_follows_the_load_both_ways() -> None:
+    """Each count is entered once; another one supersedes it; none at all withdraws it."""
+    ledger = Ledger()
+    ledger.settle([by_model()], replicas(4), [], 0.0, [wish(3)])
+    assert ledger.settle([by_model(5.0)], replicas(4), [], 5.0, [wish(3)]) == ()
+    changed = ledger.settle([by_model(10.0, proposed=6)], replicas(4), [], 10.0, [wish(6)])
+    assert [entry.verdict for entry in changed] == ["superseded", None]
+    (gone,) = ledger.settle([], replicas(4), [], 15.0, [wish(4)])
+    assert (gone.verdict, gone.proposed) == ("withdrawn", 6)
+    assert ledger.open == []
+
+
+def test_advice_that_was_applied_stays_open_until_it_is_judged() -> None:
+    ledger = Ledger()
+    ledger.settle([by_model()], replicas(4), standing(0.5), 0.0, [wish(3)])
+    assert ledger.settle([], replicas(3), standing(0.5), 300.0, [wish(3, 3)]) == ()
+    (closed,) = ledger.settle([], replicas(3), standing(0.5), 700.0, [wish(3, 3)])
+    assert closed.verdict == "kept"
+
+
+@pytest.mark.parametrize(
+    ("row", "up", "rate", "verdict"),
+    [
+        ("fewer, applied, as foreseen", 3, 9.0, "kept"),
+        ("fewer, not applied", 4, 9.0, "not_applied"),
+        ("fewer, applied, over 20 % more than foreseen", 3, 12.5, "confounded"),
+        ("fewer, applied, the load is not known", 3, None, "kept"),
+    ],
+)
+def test_verdict_of_fewer(row: str, up: int, rate: float | None, verdict: str) -> None:
+    ledger = Ledger()
+    ledger.settle([by_model()], replicas(4), standing(0.5), 0.0, [wish(3)])
+    (closed,) = ledger.settle([], replicas(up), standing(0.5), 700.0, [wish(3, up, rate)])
+    assert closed.verdict == verdict, row
+
+
+def test_verdicts_feed_the_confidence_of_what_comes_next() -> None:
+    """Four kept and one missed are taken for granted: four more missed make 4 / 9 of 4 / 5, that is 0.56."""
+    ledger = Ledger([replace(by_model(float(n)), verdict="missed") for n in range(4)])
+    assert ledger.track_record(("m", "aggregated", "scale")) == pytest.approx(5 / 9)
+    (entered,) = ledger.settle([by_model(9_000.0)], replicas(4), [], 9_000.0, [wish(3)])
+    assert entered.confidence == pytest.approx(0.7 * 5 / 9, abs=0.01)
+    assert ledger.track_record(("other", "aggregated", "scale")) == 1.0
