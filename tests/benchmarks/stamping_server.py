@@ -28,7 +28,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     else:
         fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
         await reader.readexactly(int(fields.get("content-length", 0)))
-        await _stream(fields["x-request-id"], writer)
+        await _stream(fields.get("x-request-id", ""), writer)
     await writer.drain()
     writer.close()
 
