@@ -205,8 +205,8 @@ USER_SPEED = Metric(
     " median or slowest.",
 )  # fmt: skip
 VIOLATED = Metric(
-    "slo_agent_violated_minutes", "gauge", ("slo",), "min", "S",
-    "Bad share of the watched part of the period, in minutes: an hour with half of all events bad is 30.",
+    "slo_agent_violated_seconds", "gauge", ("slo",), "s", "S",
+    "Bad share of the watched part of the period, as time: an hour with half of all events bad is 1800.",
 )  # fmt: skip
 VIOLATION_DOLLARS = Metric(
     "slo_agent_violation_dollars", "gauge", ("slo",), "1", "S",

@@ -75,10 +75,10 @@ def _slo_points(status: SloStatus) -> Iterator[Point]:
     yield Point(table.OBJECTIVE, (slo.name,), slo.objective_ratio)
     yield from _known(table.BUDGET, (slo.name,), status.budget.remaining_ratio)
     yield Point(table.COVERAGE, (slo.name,), status.budget.coverage_ratio)
-    yield from _known(table.VIOLATED, (slo.name,), status.budget.violated_minutes)
-    if status.budget.violated_minutes is not None and slo.violated_minute_dollars is not None:
-        dollars = status.budget.violated_minutes * slo.violated_minute_dollars
-        yield Point(table.VIOLATION_DOLLARS, (slo.name,), dollars)
+    if (minutes := status.budget.violated_minutes) is not None:
+        yield Point(table.VIOLATED, (slo.name,), 60 * minutes)
+        if slo.violated_minute_dollars is not None:
+            yield Point(table.VIOLATION_DOLLARS, (slo.name,), minutes * slo.violated_minute_dollars)
     for state in get_args(SloState):
         yield Point(table.SLO_STATE, (slo.name, state), float(state == status.state))
     for reason in SILENCES:

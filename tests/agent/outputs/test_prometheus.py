@@ -15,6 +15,8 @@ from agent.outputs.points import Point, presentable
 from agent.outputs.prometheus import ViewCollector, families
 from agent.outputs.view_points import window_label
 
+UNITS_OF_VIOLATION = ("violated_seconds", "violation_dollars")
+
 
 def scrape(view: FakeView) -> CollectorRegistry:
     registry = CollectorRegistry()
@@ -210,6 +212,13 @@ def test_an_slo_without_a_count_yet_starts_at_zero() -> None:
     page = scrape(FakeView(slos=(STATUS,), events={"chat-ttft": Counts()}))
     labels = {"slo": "chat-ttft", "service": "chat", "model": "", "result": "bad"}
     assert page.get_sample_value("slo_agent_events_total", labels) == 0.0
+
+
+def test_violated_time_stands_in_seconds_and_costs_by_the_minute() -> None:
+    """12 minutes at 2 dollars each: Prometheus' base unit of time is the second."""
+    page = scrape(FILLED)
+    told = [page.get_sample_value(f"slo_agent_{name}", {"slo": "chat-ttft"}) for name in UNITS_OF_VIOLATION]
+    assert told == [720.0, 24.0]
 
 
 @pytest.mark.real
