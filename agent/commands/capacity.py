@@ -14,6 +14,7 @@ from agent.model import Figure
 from agent.outputs.capacity_json import capacity_json
 from agent.stretch import Stretch
 
+MOST_USERS = 100_000  # each is rehearsed: more take minutes, and queue as these do
 OBJECTIVES: tuple[tuple[Signal, float], ...] = (("ttft", 0.95), ("itl", 0.99))
 
 
@@ -76,6 +77,10 @@ def _question(options: argparse.Namespace) -> CapacityQuestion:
     ]
     if options.concurrency is not None and options.rate is not None:
         mistakes.append("--concurrency and --rate exclude each other")
+    if options.concurrency is not None and options.concurrency > MOST_USERS:
+        mistakes.append(
+            f"--concurrency is {options.concurrency}, expected at most {MOST_USERS}: all wait for one engine"
+        )
     if not 0 <= options.range_ratio < 1:
         mistakes.append(f"--range-ratio is {options.range_ratio}, expected 0 <= X < 1")
     if options.prefix_hit_ratio is not None and not 0 <= options.prefix_hit_ratio < 1:

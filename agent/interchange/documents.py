@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,26 @@ def our_name(*parts: str) -> str:
 def texts(*values: object) -> Iterator[str]:
     """Those of the values that are text."""
     yield from (value for value in values if isinstance(value, str))
+
+
+def items_of(value: object, where: str) -> list[Any]:
+    """The items of a list, mappings or names; none of null. Raises UnmappableError where it is another thing."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict | str) for item in value):
+        raise UnmappableError(f"{where} is {str(value)[:40]!r}; expected a list of mappings")
+    return value
+
+
+def number_of(value: object, where: str) -> float:
+    """A finite number above 0. Raises UnmappableError."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = nan
+    if not 0 < number < inf:
+        raise UnmappableError(f"{where} is {str(value)[:40]!r}; expected a number above 0")
+    return number
 
 
 def at(document: object, *path: str) -> Any:

@@ -8,7 +8,18 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent.interchange.documents import UNITS, Document, Imported, at, our_name, ratio_of, seconds_of, texts
+from agent.interchange.documents import (
+    UNITS,
+    Document,
+    Imported,
+    at,
+    items_of,
+    number_of,
+    our_name,
+    ratio_of,
+    seconds_of,
+    texts,
+)
 from agent.interchange.queries import UnmappableError, promise_of
 
 VERSION = "openslo/v1"
@@ -37,13 +48,20 @@ def _read_slo(document: Document, named: dict[tuple[str, str], Document], import
     try:
         own = at(document, "metadata", "annotations", f"{OURS}slo")
         if isinstance(own, str):
-            imported.slos.append(dict(json.loads(own)))
+            imported.slos.append(_written_by_us(own))
         else:
             imported.slos += _slos(document, name, named)
-        for policy in at(document, "spec", "alertPolicies") or []:
+        for policy in items_of(at(document, "spec", "alertPolicies"), "alertPolicies"):
             _read_policy(policy, named, imported)
     except (UnmappableError, ValueError) as error:
         imported.mistakes.append(f'OpenSLO SLO "{name}": {error}')
+
+
+def _written_by_us(annotation: str) -> dict[str, Any]:
+    slo = json.loads(annotation)
+    if not isinstance(slo, dict):
+        raise UnmappableError(f"the annotation {OURS}slo holds no SLO. Take it out, or export again")
+    return slo
 
 
 def _slos(document: Document, name: str, named: dict[tuple[str, str], Document]) -> Iterator[dict[str, Any]]:
@@ -51,7 +69,7 @@ def _slos(document: Document, name: str, named: dict[tuple[str, str], Document])
     method = at(spec, "budgetingMethod") or "Occurrences"
     if method != "Occurrences":
         raise UnmappableError(f"budgetingMethod {method} counts slices of time, and the agent counts requests")
-    objectives = at(spec, "objectives") or []
+    objectives = items_of(at(spec, "objectives"), "objectives")
     if not objectives:
         raise UnmappableError("it has no objectives")
     for place, objective in enumerate(objectives):
@@ -97,7 +115,7 @@ def _target(objective: object) -> float:
 
 
 def _period(spec: object) -> dict[str, Any]:
-    windows = at(spec, "timeWindow") or []
+    windows = items_of(at(spec, "timeWindow"), "timeWindow")
     if not windows:
         return {}
     window = windows[0]
@@ -111,12 +129,17 @@ def _period(spec: object) -> dict[str, Any]:
 
 def _read_policy(policy: object, named: dict[tuple[str, str], Document], imported: Imported) -> None:
     """Burn windows of its conditions. Our own export carries the short window and the tier in annotations."""
-    document = named.get(("AlertPolicy", str(at(policy, "alertPolicyRef")))) if at(policy, "alertPolicyRef") else policy
+    ref = policy if isinstance(policy, str) else at(policy, "alertPolicyRef")
+    document = named.get(("AlertPolicy", str(ref))) if ref else policy
+    if document is None:
+        imported.remarks.append(f"alert policy {ref} is in none of the files: its burn windows are not read")
     if at(document, "metadata", "annotations", f"{OURS}derived") == "true":
         return
-    for entry in at(document, "spec", "conditions") or []:
+    for entry in items_of(at(document, "spec", "conditions"), "conditions"):
         ref = at(entry, "conditionRef")
         condition = named.get(("AlertCondition", str(ref))) if ref else entry
+        if condition is None:
+            imported.remarks.append(f"alert condition {ref} is in none of the files: its burn window is not read")
         burn, severity = at(condition, "spec", "condition"), str(at(condition, "spec", "severity") or "page")
         if at(burn, "kind") != "burnrate":
             continue
@@ -131,9 +154,11 @@ def _read_policy(policy: object, named: dict[tuple[str, str], Document], importe
         is_ticket = severity.lower() in ("ticket", "warning", "low", "info", "minor")
         window = {
             "severity": "ticket" if is_ticket else "page",
-            "short_seconds": float(short) if short is not None else long_seconds / SHORT_OF_LONG,
+            "short_seconds": number_of(short, f"{OURS}short_seconds")
+            if short is not None
+            else long_seconds / SHORT_OF_LONG,
             "long_seconds": long_seconds,
-            "factor": float(at(burn, "threshold") or 1.0),
+            "factor": number_of(at(burn, "threshold"), "threshold of a burn rate"),
         }
         if tier := at(document, "metadata", "annotations", f"{OURS}tier"):
             window["tier"] = tier
@@ -142,4 +167,4 @@ def _read_policy(policy: object, named: dict[tuple[str, str], Document], importe
 
 
 def _long_seconds(text: object) -> float:
-    return seconds_of(text, "lookbackWindow") if str(text)[-1:] in UNITS else float(str(text))
+    return seconds_of(text, "lookbackWindow") if str(text)[-1:] in UNITS else number_of(text, "lookbackWindow")

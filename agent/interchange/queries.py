@@ -12,11 +12,12 @@ SLI_OF = {histogram: sli for sli, histogram in HISTOGRAM_OF.items()}
 ALIASES = {"vllm:time_per_output_token_seconds": "itl"}  # its name before vLLM 0.11
 FAILED = {"abort", "error"}
 ANSWERED = {"stop", "length", "repetition"}
+EVERY_MODEL = {("=~", ".*"), ("=~", ".+"), ("!=", "")}
 LATE_SECONDS = 480.0  # an edge of vLLM's E2E histogram; such queries do not say when a request is late
 SELECTOR = re.compile(r"(?P<metric>[a-zA-Z_:][a-zA-Z0-9_:]*)\s*\{(?P<labels>[^}]*)\}")
 NAME = re.compile(r"\bvllm:[a-z0-9_]+")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!=|!~|=)\s*"((?:[^"\\]|\\.)*)"')
-NUMBER = re.compile(r"[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?")
+NUMBER = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?|[0-9]+\.)")
 
 
 class UnmappableError(AgentError):
@@ -45,7 +46,7 @@ def series_of(query: str) -> list[Series]:
 def promise_of(queries: Sequence[str]) -> dict[str, Any]:
     """`sli`, `threshold_seconds` and `model` of the requests that these queries, taken together, count as good of all.
 
-    Raises UnmappableError where they read no series of ours, several histograms, or no one bucket.
+    Raises UnmappableError where they read no series of ours, several histograms, several models, or no one bucket.
     """
     series = [one for query in queries for one in series_of(query)]
     if not series:
@@ -81,11 +82,12 @@ def _edges(one: Series) -> Iterator[float]:
     operator, value = one.labels.get("le", ("=", ""))
     if value in ("", "+Inf"):
         return
-    plain = value.replace("\\\\", "\\").replace("\\.", ".")
-    number = NUMBER.match(plain)
-    if operator not in ("=", "=~") or number is None:
+    plain = value.replace("\\\\", "\\").replace("\\.", ".").replace("(.0)?", "")  # Prometheus 3 writes le="1.0"
+    choices = plain.strip("()").split("|") if operator == "=~" else [plain]
+    edges = {float(number[1]) for choice in choices if (number := NUMBER.fullmatch(choice))}
+    if operator not in ("=", "=~") or len(edges) != 1 or not all(map(NUMBER.fullmatch, choices)):
         raise UnmappableError(f'le{operator}"{value}" names no one bucket. Write le="2.5"')
-    yield float(number[0])
+    yield edges.pop()
 
 
 def _check_reasons(series: Sequence[Series]) -> None:
@@ -99,5 +101,12 @@ def _check_reasons(series: Sequence[Series]) -> None:
 
 
 def _model(series: Sequence[Series]) -> dict[str, str]:
-    named = {value for one in series for op, value in [one.labels.get("model_name", ("", ""))] if op == "="}
-    return {"model": named.pop()} if len(named) == 1 else {}
+    """The model that all of them name; {} where none names one, or every one is meant."""
+    told = {one.labels["model_name"] for one in series if "model_name" in one.labels} - EVERY_MODEL
+    if not told:
+        return {}
+    (operator, value), *others = sorted(told)
+    if others or operator != "=":
+        shown = ", ".join(f'model_name{op}"{name}"' for op, name in sorted(told))
+        raise UnmappableError(f'{shown} names no one model. Write one SLO each, with model_name="NAME"')
+    return {"model": value}

@@ -6,7 +6,7 @@ Source of the field names: github.com/slok/sloth, pkg/prometheus/api/v1 and pkg/
 from collections.abc import Iterator
 from typing import Any
 
-from agent.interchange.documents import Document, Imported, at, our_name, ratio_of, texts
+from agent.interchange.documents import Document, Imported, at, items_of, our_name, ratio_of, texts
 from agent.interchange.queries import UnmappableError, promise_of
 
 PLAIN, KIND = "prometheus/v1", "PrometheusServiceLevel"
@@ -21,7 +21,12 @@ def read_sloth(document: Document, imported: Imported) -> None:
     """Add its SLOs. The objective is in percent; the period is that of Sloth's command line, 30 days by default."""
     spec = document.get("spec") if document.get("kind") == KIND else document
     service = at(spec, "service") or "llm"
-    for index, slo in enumerate(at(spec, "slos") or []):
+    try:
+        slos = items_of(at(spec, "slos"), "slos")
+    except UnmappableError as error:
+        imported.mistakes.append(f'Sloth service "{service}": {error}')
+        return
+    for index, slo in enumerate(slos):
         name = our_name(str(at(slo, "name") or index))
         try:
             imported.slos.append(_slo(slo, name, our_name(str(service))))

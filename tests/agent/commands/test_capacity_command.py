@@ -74,6 +74,7 @@ def test_out_of_domain_is_told_with_the_reason(recording: Path, capsys: pytest.C
     ("arguments", "complaint"),
     [
         (("--concurrency", "0"), "--concurrency is 0"),
+        (("--concurrency", "1000000000"), "expected at most 100000"),
         (("--concurrency", "3", "--rate", "2"), "exclude each other"),
         (("--range-ratio", "1"), "--range-ratio is 1.0"),
         (("--prefix-hit-ratio", "1.5"), "--prefix-hit-ratio is 1.5"),

@@ -8,6 +8,7 @@ import yaml
 
 from agent.cli import main
 from agent.config_file import parse_config
+from agent.interchange.queries import UnmappableError, promise_of
 
 TARGET = "targets: [{name: vllm-0, url: 'http://vllm-0:8000'}]\n"
 BUCKET = 'vllm:time_to_first_token_seconds_bucket{model_name="m",le="2.5"}'
@@ -174,6 +175,75 @@ def test_what_of_openslo_cannot_be_mapped(
     tree, said = imported(tmp_path, capsys, OPENSLO.replace(old, new), code=2)
     assert tree == {}
     assert why in said
+
+
+@pytest.mark.parametrize("junk", ["5", "x", "{a: 1}", "[5]", "[null]", "[[]]", ".nan", "1e400", "-1"])
+@pytest.mark.parametrize(
+    ("text", "old"),
+    [
+        ("version: prometheus/v1\nslos: JUNK\n", "slos"),
+        (OPENSLO, "[{target: 0.99}, {targetPercent: 95}]"),
+        (OPENSLO, "[{duration: 1M, isRolling: false, calendar: {timeZone: Europe/Berlin}}]"),
+        (OPENSLO, "14.4"),
+        (OPENSLO, "1h"),
+        (OPENSLO.split("alertPolicies:", maxsplit=1)[0] + "alertPolicies: JUNK", "alertPolicies"),
+        (OPENSLO.split("conditions:", maxsplit=1)[0] + "conditions: JUNK", "conditions"),
+        (OPENSLO.replace("name: fast}", "name: fast, annotations: {vllm-slo-agent/short_seconds: JUNK}}"), "short"),
+        (OPENSLO.replace("slo}", "slo, annotations: {vllm-slo-agent/slo: 'JUNK'}}"), "ours"),
+    ],
+)
+def test_junk_in_a_spec_is_told_and_is_no_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, old: str, junk: str
+) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(text.replace("JUNK", junk) if "JUNK" in text else text.replace(old, junk), encoding="utf-8")
+    code, said = main(["slos", "import", str(path)]), capsys.readouterr()
+    assert code == 2 or junk == "5"  # which some of these fields may be
+    assert (code == 2) == ("expected" in said.err or 'SLO "' in said.err or "no SLO in" in said.err)
+    parse_config(TARGET + said.out, "imported")
+
+
+@pytest.mark.parametrize(
+    ("latency", "seconds"), [("500ms", 0.5), ("2.5s", 2.5), ("1m30s", 90.0), ("2", None), ("1d", None), ("s", None)]
+)
+def test_pyrras_native_latency_is_a_duration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], latency: str, seconds: float | None
+) -> None:
+    native = f"latencyNative: {{latency: '{latency}', total: {{metric: 'vllm:e2e_request_latency_seconds'}}}}"
+    text = PYRRA.split("    latency:", maxsplit=1)[0] + f"    {native}\n"
+    tree, said = imported(tmp_path, capsys, text, code=0 if seconds else 2)
+    assert [slo["threshold_seconds"] for slo in tree.get("slos", [])] == ([seconds] if seconds else [])
+    assert ("expected a duration such as 500ms" in said) == (seconds is None)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "seconds"),
+    [
+        ('le=~"2.5|5"', None), ('le="2.5abc"', None), ('le="500m"', None), ('le=~"2.*"', None), ('le!="2.5"', None),
+        ('le=~"1(\\\\.0)?"', 1.0), ('le=~"1|1.0"', 1.0), ('le="1e-3"', 0.001), ('le=~"2.5"', 2.5),
+    ],
+)  # fmt: skip
+def test_a_bucket_matcher_names_one_bucket_or_none(matcher: str, seconds: float | None) -> None:
+    query = f"sum(rate(vllm:time_to_first_token_seconds_bucket{{{matcher}}}[5m]))"
+    if seconds is None:
+        with pytest.raises(UnmappableError, match="no one bucket"):
+            promise_of([query])
+    else:
+        assert promise_of([query])["threshold_seconds"] == seconds
+
+
+def test_several_models_are_no_promise_about_all() -> None:
+    for other in ('model_name="b"', 'model_name=~"a|b"', 'model_name!="b"'):
+        with pytest.raises(UnmappableError, match="names no one model"):
+            promise_of([BUCKET, f"vllm:time_to_first_token_seconds_count{{{other}}}"])
+    assert "model" not in promise_of([BUCKET.replace('="m"', '=~".+"'), "vllm:time_to_first_token_seconds_count"])
+
+
+def test_an_alert_policy_that_is_in_no_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its windows would silently be ours instead."""
+    text = OPENSLO.split("    - kind: AlertPolicy", maxsplit=1)[0] + "    - alertPolicyRef: page-fast\n"
+    _, said = imported(tmp_path, capsys, text)
+    assert "alert policy page-fast is in none of the files" in said
 
 
 def test_what_can_be_mapped_is_printed_beside_what_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
