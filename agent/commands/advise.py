@@ -58,7 +58,7 @@ def page(told: Sequence[Item], at: float | None) -> Iterator[str]:
 def _parts(one: Item) -> Iterator[tuple[str, list[str]]]:
     if one["action"] != "none":
         yield "what", [f"{one['action']}: {short(one['current'])} -> {_proposed(one)}"]
-    yield "why", [f"{e['signal']} is {short(e['value'])} over {_window(e['window_seconds'])}" for e in one["evidence"]]
+    yield "why", [f"{e['signal']} is {short(e['value'])}{_window(e['window_seconds'])}" for e in one["evidence"]]
     yield "choices", [_choice(choice) for choice in one["alternatives"]]
     yield "costs", _costs(one)
     yield "if nothing", [f"{one['do_nothing'].get('summary', 'nothing changes')}{_keeps(one['do_nothing'])}"]
@@ -114,4 +114,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _window(seconds: float) -> str:
-    return f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min"
+    """What a figure is over; one of the moment is over nothing."""
+    if seconds <= 0:
+        return " now"
+    return f" over {seconds / 3600:g} h" if seconds >= 3600 else f" over {seconds / 60:g} min"

@@ -25,6 +25,7 @@ from probes.sample import USER_KINDS
 from probes.systems import ASKABLE
 
 TARGET = '{name: vllm-0, url: "http://vllm-0:8000"}'
+DAY_MINUTES = 1440
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +122,7 @@ def _chance_lines(
     pages = false_pages_a_month(slo, an_hour) if an_hour else None
     if an_hour and pages is not None:
         noun = "canaries" if canaries_an_hour else "requests"
-        said = "under 0.01" if pages == 0 else f"{pages:.2g}"
+        said = "under 0.01" if pages == 0 else some(pages)
         yield f"  {'by chance':<22} {said} pages a month at {an_hour:,.0f} {noun} an hour, exactly on budget"
         if not canaries_an_hour:
             yield f"  {'':<22} (errors taken to be independent; requests of one batch fail together, so it may be more)"
@@ -132,8 +133,15 @@ def _chance_lines(
     if minutes:
         like = pages_a_month_like(slo, minutes)
         block = block_minutes(len(minutes))
-        said = "too short a history to say" if like is None else f"{like:.2g} pages a month"
+        said = "too short a history to say" if like is None else f"{some(like)} pages a month"
         yield f"  {'months like REC':<22} {said} ({len(minutes):,} min of history, resampled in blocks of {block} min)"
+        if len(minutes) < DAY_MINUTES:
+            yield f"  {'':<22} (it is short: a week holds the busy and the quiet hours)"
+
+
+def some(pages: float) -> str:
+    """About so many: two digits of a small number, none after the point of a larger one."""
+    return f"{pages:,.0f}" if pages >= 10 else f"{pages:.2g}"
 
 
 def _one_failure(slo: Slo, canaries_an_hour: float) -> str:

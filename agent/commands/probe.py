@@ -13,6 +13,7 @@ from agent.commands.probe_words import flag_words
 from agent.errors import UsageError
 from probes.canary.chat import ChatCanary
 from probes.canary.item import CanaryItem
+from probes.canary.outcomes import OUTCOMES
 from probes.canary.prober import base_url, run_probe
 from probes.canary.report import probe_json
 from probes.canary.task import ProbeTask
@@ -56,11 +57,12 @@ def run(options: argparse.Namespace) -> int:
         token=os.environ.get(options.token_env) or None,
         planned_at_seconds=time.time(),
     )
-    result = asyncio.run(run_probe(_canary(options).fill(task), SystemClock()))
+    canary = _canary(options)
+    result = asyncio.run(run_probe(canary.fill(task), SystemClock()))
     if options.json:
         print_json(probe_json(result))
         return 0 if result.is_ok else 1
-    for line in _lines(result):
+    for line in _lines(result, has_output=canary.cost().output_tokens > 0):
         print(line)
     return 0 if result.is_ok else 1
 
@@ -81,9 +83,11 @@ def _canary(options: argparse.Namespace) -> CanaryItem:
         raise UsageError(f"--{mistake['loc'][0]}: {mistake['msg']}", "See --help.") from None
 
 
-def _lines(result: ProbeResult) -> Iterator[str]:
-    """For people. What a failed canary could not measure is left out; of a good one it is unknown."""
+def _lines(result: ProbeResult, *, has_output: bool) -> Iterator[str]:
+    """For people. What a failed canary or a kind without output cannot tell is left out; else it is unknown."""
     yield f"outcome        {result.outcome}{'  (' + result.detail + ')' if result.detail else ''}"
+    if not result.is_ok and result.outcome in OUTCOMES:
+        yield f"{'that is':<14} {OUTCOMES[result.outcome].meaning}"
     times = {
         "TTFT": result.ttft_seconds,
         "TPOT": result.tpot_seconds,
@@ -94,7 +98,9 @@ def _lines(result: ProbeResult) -> Iterator[str]:
     rows = {"model": result.model or None}
     rows |= {name: None if value is None else _milliseconds(value) for name, value in times.items()}
     rows |= {f"{name} tokens": None if count is None else f"{count:,}" for name, count in counts.items()}
-    yield from (f"{name:<14} {word or 'unknown'}" for name, word in rows.items() if word or result.is_ok)
+    yield from (
+        f"{name:<14} {word or 'unknown'}" for name, word in rows.items() if word or (result.is_ok and has_output)
+    )
     phases = "  ".join(f"{name} {_milliseconds(value)}" for name, value in result.phases.items() if value is not None)
     if phases:
         yield f"phases         {phases}"

@@ -21,17 +21,26 @@ from agent.interchange.queries import UnmappableError
 from agent.interchange.sloth import is_sloth, read_sloth
 
 TIERS = ("fast", "slow", "trend")
+KNOWN = "openslo/v1, version: prometheus/v1 (Sloth) and pyrra.dev"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     ways = parser.add_subparsers(dest="way", required=True, metavar="WAY")
-    into = ways.add_parser("import", help="print specs of OpenSLO v1, Sloth or Pyrra as SLOs of our config")
+    into = ways.add_parser(
+        "import",
+        help="print specs of OpenSLO v1, Sloth or Pyrra as SLOs of our config",
+        description="Print specs of OpenSLO v1, Sloth or Pyrra as SLOs of our config",
+    )
     into.add_argument("files", type=Path, nargs="+", metavar="FILE", help="YAML; documents may name each other")
     add_examples(
         into, "slo-agent slos import openslo/*.yaml", "slo-agent slos import sloth.yaml pyrra.yaml > slos.yaml"
     )
-    out = ways.add_parser("export", help="print the SLOs of a config as OpenSLO v1")
+    out = ways.add_parser(
+        "export",
+        help="print the SLOs of a config as OpenSLO v1",
+        description="Print the SLOs of a config as OpenSLO v1",
+    )
     add_config(out)
     add_examples(out, "slo-agent slos export -c agent.yaml > openslo.yaml")
     add_examples(parser, "slo-agent slos import sloth.yaml", "slo-agent slos export -c agent.yaml")
@@ -69,8 +78,9 @@ def _imported(files: Sequence[Path]) -> Imported:
             elif is_pyrra(document):
                 read_pyrra(document, imported)
             else:
-                head = document.get("apiVersion") or document.get("version") or "no apiVersion"
-                imported.mistakes.append(f"{path}: {head} is none of openslo/v1, prometheus/v1 (Sloth) and pyrra.dev")
+                version = document.get("apiVersion") or document.get("version")
+                head = f"{version} is none of" if version else "a document names no apiVersion; known are"
+                imported.mistakes.append(f"{path}: {head} {KNOWN}")
     read_openslo(openslo, imported)
     _check(imported)
     if not imported.slos and not imported.mistakes:

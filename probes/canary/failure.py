@@ -67,7 +67,7 @@ def failure_of_answer(status: int, headers: Mapping[str, str], body: bytes) -> S
     """The outcome class of an answer other than 200, with the server's own words."""
     content_type = headers.get("Content-Type", "").lower()
     document = _json_of(body)
-    words = _words(document) or _text(body)
+    words = re.sub(rf"(^|: ){status}: ", r"\1", _words(document) or _text(body), count=1)  # many say it once more
     detail = f"HTTP {status}: {words}".rstrip(": ")
     if status == 429:
         detail += _retry_after(headers.get("Retry-After", ""))

@@ -16,7 +16,7 @@ const STATES = {
 };
 
 const PROMISES = {
-  availability: (limit) => `of requests end well${limit ? ` within ${limit}` : ""}`,
+  availability: (limit, of) => `of ${of} end well${limit ? ` within ${limit}` : ""}`,
   ttft: (limit) => `of first tokens come within ${limit}`,
   itl: (limit) => `of token gaps stay within ${limit}`,
   tpot: (limit) => `of requests take at most ${limit} per token`,
@@ -79,7 +79,7 @@ function card(slo, now) {
 function promise(slo) {
   const limit = isKnown(slo.threshold_seconds) ? seconds(slo.threshold_seconds) : "";
   const said = PROMISES[slo.sli] ?? (() => `of ${slo.sli} events are good`);
-  return `${percent(slo.objective_ratio)} ${said(limit)}, in any ${seconds(slo.period_seconds)}`;
+  return `${percent(slo.objective_ratio)} ${said(limit, slo.source === "canary" ? "canaries" : "requests")}, in any ${seconds(slo.period_seconds)}`;
 }
 
 function source(slo) {

@@ -80,6 +80,28 @@ def test_an_objective_that_one_request_alone_breaks_is_called_infeasible(
     assert any("tensor parallelism" in way for way in advice["steps"])
 
 
+def test_a_figure_of_the_moment_is_over_no_window() -> None:
+    """`over 0 min` says nothing; the queue is what it is now."""
+    evidence = [("requests_waiting", 0.0, 392.0), ("readings_ratio", 300.0, 1.0), ("burn_rate:chat", 3600.0, 4.4)]
+    one = {
+        "summary": "Scale m.",
+        "action": "none",
+        "alternatives": [],
+        "do_nothing": {},
+        "side_effects": [],
+        "confidence": 1.0,
+        "steps": [],
+        "rollback": "-",
+        "verify_at": 0.0,
+        "verdict": None,
+        "evidence": [{"signal": name, "window_seconds": window, "value": value} for name, window, value in evidence],
+    }
+    text = "\n".join(page([one], 0.0))
+    assert "requests_waiting is 392 now\n" in text
+    assert "readings_ratio is 1 over 5 min\n" in text
+    assert "burn_rate:chat is 4.4 over 1 h\n" in text
+
+
 @needs_h200
 def test_the_page_says_what_why_cost_risk_and_how_to_undo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--recording", str(PD_RECORDING), "-c", str(config(tmp_path, 0.05))]) == 0

@@ -6,6 +6,7 @@ import pytest
 from recorded import recording
 
 from agent.cli import main
+from agent.commands.check import some
 
 TARGET = "targets: [{name: a, url: 'http://a:8000'}]\n"
 EXAMPLE = Path(__file__).parents[3] / "deploy" / "agent.example.yaml"
@@ -178,6 +179,14 @@ def test_pages_by_chance_at_a_given_traffic_and_of_months_like_a_recording(
     out = capsys.readouterr().out
     assert "at 7,200 requests an hour" in out
     assert "months like REC        0 pages a month (30 min of history, resampled in blocks of 3 min)" in out
+    assert "(it is short: a week holds the busy and the quiet hours)" in out
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"), [(0.0, "0"), (0.034, "0.034"), (2.66, "2.7"), (512.3, "512"), (4200, "4,200")]
+)
+def test_pages_a_month_are_a_number_that_people_write(pages: float, said: str) -> None:
+    assert some(pages) == said
 
 
 def test_what_one_failed_canary_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,8 +86,9 @@ async def test_what_a_failed_canary_could_not_measure_is_left_out(capsys: pytest
     async with server(never) as served:
         url = served.url
     assert await asyncio.to_thread(main, ["probe", url]) == 1
-    (line,) = capsys.readouterr().out.splitlines()
+    line, means = capsys.readouterr().out.splitlines()
     assert line.startswith("outcome        connect_refused  (")
+    assert means == "that is        nothing listens there"
 
 
 async def test_the_timing_error_and_what_was_noticed_are_in_words(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +102,18 @@ async def test_another_kind_shows_what_only_it_measures(capsys: pytest.CaptureFi
     async with server(tiny) as served:
         code = await asyncio.to_thread(main, ["probe", served.url, "--kind", "models"])
     assert code == 0
-    assert "models                 1" in capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    assert "models                 1" in out.splitlines()
+    assert "TTFT" not in out, "a kind without output tokens has none: it is not unknown"
+
+
+async def test_a_path_that_is_not_served_is_told_in_words_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """aiohttp and vLLM write the status into the body, too."""
+    async with server(answers("404: Not Found", 404, "text/plain")) as served:
+        code = await asyncio.to_thread(main, ["probe", served.url, "--model", "tiny", "--kind", "responses"])
+    assert code == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["outcome        not_found  (HTTP 404: Not Found)", "that is        404 for this path"]
 
 
 async def test_an_option_that_a_kind_does_not_take_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -253,6 +253,13 @@ def test_what_can_be_mapped_is_printed_beside_what_cannot(tmp_path: Path, capsys
     assert "is no YAML" in said
 
 
+def test_a_file_that_is_no_spec_is_told_what_specs_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = imported(tmp_path, capsys, "targets: []\n", code=2)
+    assert "a document names no apiVersion; known are openslo/v1, version: prometheus/v1 (Sloth) and pyrra.dev" in said
+
+
 CONFIG = """
 targets: [{name: vllm-0, url: "http://vllm-0:8000"}]
 slos:
