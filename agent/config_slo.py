@@ -76,10 +76,20 @@ class Slo(Section):
         allow_inf_nan=False,
         description="What a minute costs in which every request is bad: credits, lost work. Default: unknown.",
     )
+    slice_seconds: Seconds | None = Field(
+        None,
+        multiple_of=60,
+        le=3_600,
+        description="The budget counts slices of time so long (whole minutes) instead of events; default: events. "
+        "Seconds.",
+    )
+    slice_good_ratio: Ratio | None = Field(
+        None, description="Share of good events that makes a slice a good one, such as 0.95; needs slice_seconds."
+    )
     tickets_only: bool = Field(default=False, description="Nobody is woken: burn pairs that would page are left out.")
     runbook_url: str = Field("", description="What whoever is paged should open.")
 
-    @field_validator("objective_ratio", mode="before")
+    @field_validator("objective_ratio", "slice_good_ratio", mode="before")
     @classmethod
     def _not_percent(cls, value: object) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool) and 1 < value < 100:
@@ -91,6 +101,14 @@ class Slo(Section):
         if self.engine is not None and (self.source or ("canary" if self.sli == "stall" else "engine")) != "engine":
             raise ValueError(
                 f"only pages tell engines apart; take engine out, or write source: engine (not {self.source})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _slices_are_whole(self) -> Self:
+        if (self.slice_seconds is None) != (self.slice_good_ratio is None):
+            raise ValueError(
+                "slice_seconds and slice_good_ratio go together, such as slice_seconds: 60, slice_good_ratio: 0.95"
             )
         return self
 

@@ -58,7 +58,9 @@ def warnings(slo: Slo, canary_interval_seconds: float | None) -> Iterator[str]:
                 f"{slo.budget_ratio:.1%} is more than all events. Give burn.windows of your own, or a higher objective."
             )
     yield from _between_buckets(slo)
-    if slo.source == "canary" and canary_interval_seconds is not None:
+    if slo.slice_seconds is not None:
+        yield from _slices_too_long(slo, slo.slice_seconds, canary_interval_seconds)
+    elif slo.source == "canary" and canary_interval_seconds is not None:
         yield from _lone_failure(slo, canary_interval_seconds)
 
 
@@ -82,6 +84,20 @@ def _undecided_words(slo: Slo, family: str, edges: tuple[float, ...], threshold:
         f"{'infinity' if above is None else f'{above:g}'} s cannot be told apart and count as {slo.undecided}. Write "
         f"{nearest}, or start vLLM with --custom-histogram-buckets '{{\"{family}\": [..., {threshold:g}, ...]}}'."
     )
+
+
+def _slices_too_long(slo: Slo, length_seconds: float, canary_interval_seconds: float | None) -> Iterator[str]:
+    for pair in slo.pairs:
+        if pair.short_seconds < length_seconds:
+            yield (
+                f"the {pair.severity}/{pair.tier} pair's short window of {pair.short_seconds:g} s holds less than one "
+                f"slice of {length_seconds:g} s. Write a shorter slice_seconds, or burn.windows of your own."
+            )
+    if slo.source == "canary" and canary_interval_seconds is not None and canary_interval_seconds > length_seconds:
+        yield (
+            f"a canary every {canary_interval_seconds:g} s leaves slices of {length_seconds:g} s empty, and those are "
+            f"not counted. Write a longer slice_seconds, or a shorter interval_seconds of the canary."
+        )
 
 
 def _lone_failure(slo: Slo, interval_seconds: float) -> Iterator[str]:

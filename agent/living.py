@@ -104,6 +104,7 @@ class LivingView:
     def _requests(self) -> TimeBuckets | None:
         """The events of an SLO that counts every request of every engine, for comparing with days before."""
         for slo in self.plan.slos:
-            if slo.source == "engine" and slo.sli in EVERY_REQUEST and slo.model is None and slo.role is None:
+            is_every = slo.source == "engine" and slo.sli in EVERY_REQUEST and slo.slice_seconds is None
+            if is_every and slo.model is None and slo.role is None:
                 return self.memory.windows.events.get(slo.name)
         return None

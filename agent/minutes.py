@@ -8,6 +8,7 @@ from agent.config import Config
 from agent.model import Counts, Slo
 from agent.planning import all_targets, make_plan
 from agent.sli.count import PendingBook, count_events
+from agent.sli.slices import SETTLE_SECONDS
 from agent.slo.burn import bad_events
 from agent.stats.time_buckets import TimeBuckets
 from agent.windows import Windows
@@ -44,6 +45,7 @@ def minutes_of(recording: Path, config: Config) -> Mapping[str, Sequence[tuple[f
             count_events(plan.slos, plan.targets, windows, pending)
             due = entry.at_seconds + COUNT_EVERY_SECONDS
     count_events(plan.slos, plan.targets, windows, pending)
+    pending.judge_slices(windows, last + SETTLE_SECONDS)
     if first is not None:
         minutes |= {slo.name: _minutes(slo, windows.events[slo.name], first, last) for slo in plan.slos}
     return minutes

@@ -79,6 +79,8 @@ class Slo:
     `undecided` says how events count whose side of the threshold the histogram cannot tell. `min_bad_events` and
     `volume_gate` keep a few bad events of little traffic from alerting, `calm_windows` is the hysteresis of an alert
     that comes back, and `hold_seconds` how long one survives without data (docs/slo.md).
+
+    With `slice_seconds` its events are slices of time that long: good where `slice_good_ratio` of their events are.
     """
 
     name: str
@@ -106,6 +108,8 @@ class Slo:
     violated_minute_dollars: float | None = None
     engine: str | None = None
     target_labels: tuple[tuple[str, str], ...] = ()
+    slice_seconds: float | None = None
+    slice_good_ratio: float | None = None
 
     @property
     def budget_ratio(self) -> float:
@@ -142,7 +146,8 @@ class Budget:
     `remaining_ratio` is that of the whole period. `coverage_ratio` is the part of the period that the counts cover;
     the rest is taken to be just as busy, and good: what is spent is what was seen to be spent.
     `observed_remaining_ratio` is that of the covered part alone, as if it were the whole period. `violated_minutes` is
-    the bad share of the covered time: an hour with half of all events bad is 30.
+    the bad share of the covered time: an hour with half of all events bad is 30. `empty_slices` are the slices of the
+    covered part that saw no event, or that nobody told of; None where events are not slices.
     """
 
     remaining_ratio: float | None
@@ -150,6 +155,7 @@ class Budget:
     coverage_ratio: float
     observed_remaining_ratio: float | None = None
     violated_minutes: float | None = None
+    empty_slices: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,8 @@ def _promise(config: Config, slo: Slo) -> Promise:
         violated_minute_dollars=slo.violated_minute_dollars,
         engine=slo.engine,
         target_labels=tuple(sorted(slo.labels.items())),
+        slice_seconds=slo.slice_seconds,
+        slice_good_ratio=slo.slice_good_ratio,
     )
 
 

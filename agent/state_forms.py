@@ -17,6 +17,7 @@ from agent.sli.count import PendingBook
 from agent.sli.engine import Balance
 from agent.sli.goodput import JointRequests
 from agent.sli.pending import PendingRequests
+from agent.sli.slices import Slices
 from agent.sli.uncovered import MOST_AHEAD, SpanBalance, Stretch
 from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
@@ -95,6 +96,7 @@ def _memory_form(memory: Memory, now_seconds: float) -> dict[str, object]:
         "returned": [(labels, asdict(back)) for labels, back in memory.alerts.returned.items()],
         "ended": list(memory.alerts.ended.items()),
         "spans": [(place, asdict(balance)) for place, balance in memory.pending.spans.items()],
+        "slices": [(slo, of.judged_until, list(of.open.items())) for slo, of in memory.pending.slices.items()],
         "firing": [_alert_form(alert) for alert in memory.alerts.firing.values()],
         "ledger": [asdict(entry) for entry in memory.ledger.entries],
     }
@@ -151,6 +153,7 @@ def _restore_memory(memory: Memory, form: Mapping[str, Any]) -> float:
         {(slo, EngineKey(*key)): _balance(balance) for slo, key, balance in form["balances"]},
         {name: tuple(definition) for name, definition in form["definitions"].items()},
         {(target, model): _span_balance(balance) for (target, model), balance in form.get("spans", ())},
+        slices={slo: _slices(until, slices) for slo, until, slices in form.get("slices", ())},
     )
     for alert in form["firing"]:
         labels = _labels(alert["labels"])
@@ -183,6 +186,10 @@ def _span_balance(form: dict[str, Any]) -> SpanBalance:
         "_ahead": deque(form["_ahead"], MOST_AHEAD),
     }
     return SpanBalance(**{**form, **parts})
+
+
+def _slices(judged_until: int | None, open_ones: Iterable[tuple[int, Sequence[float]]]) -> Slices:
+    return Slices({place: (good, bad, undecided) for place, (good, bad, undecided) in open_ones}, judged_until)
 
 
 def _recommendation(form: dict[str, Any]) -> Recommendation:

@@ -21,6 +21,7 @@ from agent.model import Effects, Recommendation, SliSource, Slo, SloStatus, Snap
 from agent.plan import Plan
 from agent.sli.count import PendingBook, count_events
 from agent.sli.roles import RoleBook
+from agent.sli.slices import judged_until_seconds
 from agent.slo.status import slo_status
 from agent.windows import Windows
 from probes.systems import ENGINES, ROUTERS
@@ -64,7 +65,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
         slo_status(
             slo,
             windows.events[slo.name],
-            now_seconds,
+            judged_until_seconds(slo, now_seconds),
             no_data=no_data(slo, ours[slo.name], windows, now_seconds),
             lost_at_seconds=memory.lost_at_seconds,
             exclusions=plan.exclusions,

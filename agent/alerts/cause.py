@@ -96,7 +96,7 @@ def _proven_cause(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_
         explanation = post_time_explanation(windows.between(now_seconds - LOOK_BACK_SECONDS, now_seconds, names))
         if explanation is not None:
             return Cause(explanation.code, explanation.words)
-    if slo.source == "span":
+    if slo.source == "span" and slo.slice_seconds is None:
         counts = windows.events[slo.name].since(now_seconds - LOOK_BACK_SECONDS)
         if counts.undecided > counts.bad:
             return Cause(

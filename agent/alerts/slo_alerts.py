@@ -116,7 +116,14 @@ def _recovery_words(status: SloStatus, burn: Burn) -> str:
 
 
 def good_words(slo: Slo) -> str:
-    """What a good event of this SLO is."""
+    """What a good event of this SLO is: a slice of time, or what happened."""
+    if slo.slice_seconds is not None:
+        each = f"of the events of {window_word(slo.slice_seconds)}"
+        return f"at least {100 * (slo.slice_good_ratio or 0):g}% {each}: {_good_event_words(slo)}"
+    return _good_event_words(slo)
+
+
+def _good_event_words(slo: Slo) -> str:
     limit = f"{slo.threshold_seconds:g} s" if slo.threshold_seconds is not None else ""
     if slo.sli == "availability":
         return f"answered without an error{f' within {limit}' if limit else ''}"
@@ -163,6 +170,8 @@ def _summary(slo: Slo, burn: Burn) -> str:
 
 
 def _event_word(slo: Slo) -> str:
+    if slo.slice_seconds is not None:
+        return f"slices of {window_word(slo.slice_seconds)}"
     if slo.source == "canary":
         return "canaries"
     if slo.source == "router":

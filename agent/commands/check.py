@@ -18,6 +18,7 @@ from agent.model import Slo
 from agent.planning import canary_targets, make_plan
 from agent.services import service_warnings
 from agent.sli.engine import pending_for
+from agent.sli.slices import SETTLE_SECONDS
 from agent.watched import watched_targets
 from probes.canary.cost_words import cost_words, disturbance_words
 from probes.discovery.source import make_source
@@ -80,7 +81,7 @@ def _lines(config: Config, traffic: float | None, minutes: Mapping[str, Sequence
     for slo in slos:
         yield from _slo_lines(slo, interval)
         apart = interval if slo.source == "canary" else None
-        canaries_an_hour = len(targets) * 3_600 / apart if apart and targets else None
+        canaries_an_hour = len(targets) * 3_600 / apart if apart and targets and not slo.slice_seconds else None
         yield from _chance_lines(slo, canaries_an_hour, traffic, minutes.get(slo.name, ()))
         yield from (f"  warning: {warning}" for warning in warnings(slo, interval))
     if slos:
@@ -94,14 +95,21 @@ def _lines(config: Config, traffic: float | None, minutes: Mapping[str, Sequence
 
 def _slo_lines(slo: Slo, interval: float | None) -> Iterator[str]:
     period = f"each {slo.calendar} ({slo.time_zone})" if slo.calendar else window_word(slo.period_seconds)
-    promise = f"{percent(slo.objective_ratio)} of what {slo.service} does is good over {period}"
+    what = f"what {slo.service} does"
+    if slo.slice_seconds is not None:
+        what = f"all slices of {window_word(slo.slice_seconds)} of {what}"
+    promise = f"{percent(slo.objective_ratio)} of {what} is good over {period}"
     yield f"\nSLO {slo.name}: {promise} ({slo.source})"
     yield f"  good means: {good_words(slo)}"
     yield from _pair_lines(slo)
-    apart = interval if slo.source == "canary" else None
+    apart = slo.slice_seconds or (interval if slo.source == "canary" else None)
     twice = min(1.0, 2 * slo.budget_ratio)
     yield f"  {'full outage':<22} {_when(slo, 1.0, apart)}"
     yield f"  {f'{percent(twice)} bad, 2x budget':<22} {_when(slo, twice, apart)}"
+    if slo.slice_seconds is not None:
+        later = slo.slice_seconds + SETTLE_SECONDS
+        yield f"  each slice is judged {SETTLE_SECONDS:g} s after its end: these times may be {_span(later)} longer"
+        yield "  a slice without events is not counted, neither good nor bad; explain tells how many there were"
     if slo.source == "engine":
         limit = slo.ttft_seconds if slo.threshold_seconds is None else slo.threshold_seconds
         seen = f"bad once it is late, {limit:g} s on" if pending_for(slo) else "not seen by this SLO"
@@ -118,14 +126,16 @@ def _chance_lines(
 ) -> Iterator[str]:
     """How often it would page for nothing, and what one failure does, where the traffic is known."""
     observed = sum(every for _, every in minutes) / len(minutes) * 60 if minutes else None
-    an_hour = canaries_an_hour or traffic or observed
+    slices_an_hour = 3_600 / slo.slice_seconds if slo.slice_seconds else None
+    an_hour = slices_an_hour or canaries_an_hour or traffic or observed
     pages = false_pages_a_month(slo, an_hour) if an_hour else None
     if an_hour and pages is not None:
-        noun = "canaries" if canaries_an_hour else "requests"
+        noun = "slices" if slices_an_hour else "canaries" if canaries_an_hour else "requests"
         said = "under 0.01" if pages == 0 else some(pages)
         yield f"  {'by chance':<22} {said} pages a month at {an_hour:,.0f} {noun} an hour, exactly on budget"
         if not canaries_an_hour:
-            yield f"  {'':<22} (errors taken to be independent; requests of one batch fail together, so it may be more)"
+            alike = "slices one after another" if slices_an_hour else "requests of one batch"
+            yield f"  {'':<22} (errors taken to be independent; {alike} fail together, so it may be more)"
     elif traffic is None and not minutes and slo.source != "canary" and any(p.severity == "page" for p in slo.pairs):
         yield f"  {'by chance':<22} unknown without its traffic: give --traffic or --recording"
     if canaries_an_hour:

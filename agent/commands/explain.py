@@ -63,8 +63,14 @@ def explained(slo: Slo, at: float | None) -> Iterator[str]:
     if (silence := slo.get("silence")) is not None:
         yield f"  {silence['reason'] + ':':<14} {silence['detail']}"
     yield f"  good means     {_good(slo)}, as {_witness(slo)}"
+    if length := slo.get("slice_seconds"):
+        need = f"at least {100 * slo['slice_good_ratio']:g}% of its events are"
+        yield f"  counted        slices of {window_word(length)}, good where {need}; not those without events"
     yield f"  undecided      count as {slo['undecided']}"
-    yield f"  error budget   1 - {slo['objective_ratio']:g} = {_short(budget_ratio)} of all events over {_window(slo)}"
+    yield (
+        f"  error budget   1 - {slo['objective_ratio']:g} = {_short(budget_ratio)} of all {_events(slo)} "
+        f"over {_window(slo)}"
+    )
     yield from _agreed(slo)
     yield ""
     yield from _budget_lines(slo, budget_ratio)
@@ -91,7 +97,9 @@ def _stamp(seconds: float) -> str:
 def _budget_lines(slo: Slo, budget_ratio: float) -> Iterator[str]:
     budget, counts = slo["budget"], slo["budget"]["counts"]
     yield f"budget over {_window(slo)}, {budget['coverage_ratio']:.4%} of it watched"
-    yield f"  bad            {_bad_words(slo, counts)} of {counts['total']:,.0f} events"
+    yield f"  bad            {_bad_words(slo, counts)} of {counts['total']:,.0f} {_events(slo)}"
+    if (empty := budget.get("empty_slices")) is not None:
+        yield f"  empty          {empty:,.0f} slices had no event, or nobody told of them: neither good nor bad"
     if budget["remaining_ratio"] is None:
         why = "no events were counted" if not counts["total"] else "counts of before were lost"
         yield f"  left           unknown: {why}"
@@ -137,6 +145,10 @@ def _bad_words(slo: Slo, counts: Mapping[str, float]) -> str:
 
 def _bad(slo: Slo, counts: Mapping[str, float]) -> float:
     return counts["bad"] + (counts["undecided"] if slo["undecided"] == "bad" else 0.0)
+
+
+def _events(slo: Slo) -> str:
+    return "slices" if slo.get("slice_seconds") else "events"
 
 
 def _good(slo: Slo) -> str:

@@ -67,8 +67,10 @@ def _written_by_us(annotation: str) -> dict[str, Any]:
 def _slos(document: Document, name: str, named: dict[tuple[str, str], Document]) -> Iterator[dict[str, Any]]:
     spec = document.get("spec")
     method = at(spec, "budgetingMethod") or "Occurrences"
-    if method != "Occurrences":
-        raise UnmappableError(f"budgetingMethod {method} counts slices of time, and the agent counts requests")
+    if method not in ("Occurrences", "Timeslices"):
+        raise UnmappableError(
+            f"budgetingMethod {method} adds up parts of slices, and the agent counts whole ones. Write Timeslices"
+        )
     objectives = items_of(at(spec, "objectives"), "objectives")
     if not objectives:
         raise UnmappableError("it has no objectives")
@@ -82,6 +84,7 @@ def _slos(document: Document, name: str, named: dict[tuple[str, str], Document])
             **_promise(indicator, objective),
             "objective_ratio": _target(objective),
             **_period(spec),
+            **(_slices(objective) if method == "Timeslices" else {}),
         }
 
 
@@ -112,6 +115,21 @@ def _target(objective: object) -> float:
     if at(objective, "target") is not None:
         return ratio_of(at(objective, "target"), percent=False, where="target")
     return ratio_of(at(objective, "targetPercent"), percent=True, where="targetPercent")
+
+
+def _slices(objective: object) -> dict[str, Any]:
+    """Of Timeslices: each slice keeps its own target, and the objective's is the share of slices that do.
+
+    A window without a unit is in minutes.
+    """
+    for key in ("timeSliceTarget", "timeSliceWindow"):
+        if at(objective, key) is None:
+            raise UnmappableError(f"budgetingMethod Timeslices needs {key} in each objective. Write one")
+    window = str(at(objective, "timeSliceWindow"))
+    return {
+        "slice_seconds": seconds_of(f"{window}m" if window.isdecimal() else window, "timeSliceWindow"),
+        "slice_good_ratio": ratio_of(at(objective, "timeSliceTarget"), percent=False, where="timeSliceTarget"),
+    }
 
 
 def _period(spec: object) -> dict[str, Any]:

@@ -51,8 +51,8 @@ def _document(slo: Slo, item: SloItem, *, are_derived: bool) -> dict[str, Any]:
             "service": _dns(slo.service),
             "indicator": {"metadata": {"name": f"{_dns(slo.name)}-sli"}, "spec": {"ratioMetric": _ratio(slo)}},
             "timeWindow": [_window(slo)],
-            "budgetingMethod": "Occurrences",
-            "objectives": [{"displayName": slo.name, "target": slo.objective_ratio}],
+            "budgetingMethod": "Timeslices" if slo.slice_seconds else "Occurrences",
+            "objectives": [{"displayName": slo.name, "target": slo.objective_ratio, **_slices(slo)}],
             "alertPolicies": [_policy(slo, pair, are_derived=are_derived) for pair in slo.pairs],
         },
     }
@@ -86,6 +86,12 @@ def _window(slo: Slo) -> dict[str, Any]:
         return {"duration": duration(slo.period_seconds), "isRolling": True}
     calendar = {"startTime": FIRST_DAY, "timeZone": slo.time_zone}
     return {"duration": CALENDARS[slo.calendar], "isRolling": False, "calendar": calendar}
+
+
+def _slices(slo: Slo) -> dict[str, Any]:
+    if slo.slice_seconds is None:
+        return {}
+    return {"timeSliceTarget": slo.slice_good_ratio, "timeSliceWindow": duration(slo.slice_seconds)}
 
 
 def _policy(slo: Slo, pair: BurnPair, *, are_derived: bool) -> dict[str, Any]:

@@ -39,17 +39,26 @@ class Counting:
 
 def counting(slo: Slo, edges: Edges, extra: str) -> Counting:
     """How the events of `slo` are counted. Raises ValueError with what, why and the mend where they cannot be."""
-    if slo.source == "canary":
-        return _counted_by_agents(slo, "Events: the agents' canaries, as they counted them.")
-    if slo.source == "span":
-        return _counted_by_agents(slo, "Events: request spans as the agents received them; unknown ones sent none.")
-    if slo.source == "router":
-        return _counted_by_agents(slo, "Events: requests as the agents counted them: each router has its own counters.")
-    if slo.sli == "goodput":
-        return _counted_by_agents(slo, "Events: requests as the agents counted them: two histograms need bookkeeping.")
+    if said := _told_by_agents_alone(slo):
+        return _counted_by_agents(slo, said)
     if slo.sli == "availability":
         return _availability_counting(slo, edges, extra)
     return _latency_counting(slo, edges, extra)
+
+
+def _told_by_agents_alone(slo: Slo) -> str:
+    """What the events are of an SLO that Prometheus cannot count out of vLLM's series; "" where it can."""
+    if slo.slice_seconds is not None:
+        return f"Events: slices of {slo.slice_seconds:g} s, as the agents judged them; each agent judges its own."
+    if slo.source == "canary":
+        return "Events: the agents' canaries, as they counted them."
+    if slo.source == "span":
+        return "Events: request spans as the agents received them; unknown ones sent none."
+    if slo.source == "router":
+        return "Events: requests as the agents counted them: each router has its own counters."
+    return (
+        "Events: requests as the agents counted them: two histograms need bookkeeping." if slo.sli == "goodput" else ""
+    )
 
 
 def _latency_counting(slo: Slo, edges: Edges, extra: str) -> Counting:

@@ -171,6 +171,8 @@ def _recorded(series: str, slo: Slo, window: str) -> str:
 
 
 def _promise(slo: Slo) -> str:
+    if slo.slice_seconds is not None:
+        return f"of all slices of {duration(slo.slice_seconds)} good"
     if slo.sli == "availability":
         return "available"
     if slo.sli == "goodput":

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from agent.model import Counts, Events, SliName, SliSource, Slo
+from agent.model import Counts, SliName, SliSource, Slo
 from agent.sli.canary import canary_events
 from agent.sli.engine import (
     Balance,
@@ -18,6 +18,7 @@ from agent.sli.engine import (
 from agent.sli.legs import HALVES, Legs, decode_limit
 from agent.sli.pending import Ended
 from agent.sli.router import router_counts
+from agent.sli.slices import Slices
 from agent.sli.span import span_counts
 from agent.sli.uncovered import SpanBalance
 from agent.windows import ArrivedSpan, EngineKey, Increment, Windows
@@ -54,6 +55,7 @@ class PendingBook:
     definitions: dict[str, Definition] = field(default_factory=dict)
     spans: dict[tuple[str, str], SpanBalance] = field(default_factory=dict)  # by target and model
     legs: dict[tuple[str, str], Legs] = field(default_factory=dict)  # by SLO and model; not kept over a restart
+    slices: dict[str, Slices] = field(default_factory=dict)  # those without a verdict, of the SLOs that count slices
     _decode_limits: dict[str, float] = field(default_factory=dict)
     _has_both_halves: bool = False
     _of: tuple[tuple[Slo, ...], Mapping[str, TargetFacts]] | None = None  # what the rest was kept for
@@ -77,6 +79,20 @@ class PendingBook:
             self._decode_limits[slo.name] = limit
         legs = self.legs.setdefault((slo.name, increment.key.model), Legs())
         return legs.count(slo, facts.role, counts, increment, self._decode_limits.get(slo.name, 0.0))
+
+    def record(self, slo: Slo, windows: Windows, since: float, until: float, counts: Counts) -> None:
+        """Events that arose in (since, until] become the SLO's; where it counts slices, the slice's first."""
+        numbers = counts.good, counts.bad, counts.undecided
+        if slo.slice_seconds is None:
+            windows.events[slo.name].count(since, until, numbers)
+        else:
+            self.slices.setdefault(slo.name, Slices()).count(slo.slice_seconds, since, until, numbers)
+
+    def judge_slices(self, windows: Windows, now_seconds: float) -> None:
+        """Slices that are over by now become events of their SLOs, as of the last `keep`."""
+        for slo in self._of[0] if self._of and self.slices else ():
+            if slo.name in self.slices:
+                self.slices[slo.name].judge(slo, windows.events[slo.name], now_seconds)
 
     def concerned(self, target: str, model: str, source: SliSource) -> tuple[Slo, ...]:
         """The SLOs of this source that count what this target does, as of the last `keep`."""
@@ -109,6 +125,7 @@ class PendingBook:
         changed = {name for name, definition in self.definitions.items() if now.get(name) != definition}
         for name in changed:
             windows.events.pop(name, None)
+            self.slices.pop(name, None)
         gone = [place for place in self.balances if place[0] in changed or place[1].target not in targets]
         for place in gone:
             del self.balances[place]
@@ -121,6 +138,7 @@ def _definition(slo: Slo) -> Definition:
     limits = slo.threshold_seconds, slo.ttft_seconds, slo.tpot_seconds
     selected = [f"engine={slo.engine}"] if slo.engine else []
     selected += [f"{name}={value}" for name, value in slo.target_labels]
+    selected += [f"slices of {slo.slice_seconds!r} s, {slo.slice_good_ratio!r} good"] if slo.slice_seconds else []
     return slo.sli, slo.source, *limits, slo.service, slo.model, slo.role, *selected
 
 
@@ -150,9 +168,11 @@ def count_events(
             _count_routed(increment, windows, pending)
     for result in probes:
         for slo in pending.concerned(result.target, result.model, "canary"):
-            buckets = windows.events[slo.name]
-            buckets.begin(result.planned_at_seconds)
-            buckets.add(canary_events(slo, result, has_succeeded=result.target in windows.succeeded))
+            windows.events[slo.name].begin(result.planned_at_seconds)
+            events = canary_events(slo, result, has_succeeded=result.target in windows.succeeded)
+            pending.record(slo, windows, events.from_seconds, events.to_seconds, events.counts)
+    if now_seconds is not None:
+        pending.judge_slices(windows, now_seconds)
     if gone := windows.gone():
         pending.forget(gone)
     return increments
@@ -173,9 +193,8 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
         found = waiting if waits_for_first_token(slo) else inside
         counts = engine_counts(slo, increment, ends, pending.of(slo, key), found)
         counts = pending.once(slo, increment, counts)
-        buckets = windows.events[slo.name]
-        buckets.begin(until)
-        buckets.count(since, until, (counts.good, counts.bad, counts.undecided))
+        windows.events[slo.name].begin(until)
+        pending.record(slo, windows, since, until, counts)
 
 
 def _count_spans(spans: list[ArrivedSpan], windows: Windows, pending: PendingBook) -> None:
@@ -193,9 +212,8 @@ def _count_spans(spans: list[ArrivedSpan], windows: Windows, pending: PendingBoo
         pending.spans.setdefault((span.target, model), SpanBalance()).take_span(ended)
         for slo in pending.concerned(span.target, model, "span"):
             counts = span_counts(slo, span)
-            buckets = windows.events[slo.name]
-            buckets.begin(ended)
-            buckets.add(Events(ended, ended, counts))
+            windows.events[slo.name].begin(ended)
+            pending.record(slo, windows, ended, ended, counts)
 
 
 def _ended_at(told_seconds: float | None, arrived_seconds: float) -> float:
@@ -214,10 +232,10 @@ def _count_uncovered(increment: Increment, windows: Windows, pending: PendingBoo
     balance = pending.spans.setdefault((key.target, key.model), SpanBalance())
     stretches = balance.finish(increment.from_seconds, increment.to_seconds, sum(ended))
     for slo in pending.concerned(key.target, key.model, "span"):
-        buckets = windows.events[slo.name]
-        buckets.begin(increment.to_seconds)
+        windows.events[slo.name].begin(increment.to_seconds)
         for stretch in stretches:
-            buckets.count(stretch.from_seconds, stretch.to_seconds, (0.0, 0.0, stretch.finished))
+            unknown = Counts(undecided=stretch.finished)
+            pending.record(slo, windows, stretch.from_seconds, stretch.to_seconds, unknown)
 
 
 def _count_routed(increment: Increment, windows: Windows, pending: PendingBook) -> None:
@@ -225,9 +243,8 @@ def _count_routed(increment: Increment, windows: Windows, pending: PendingBook) 
     key = increment.key
     for slo in pending.concerned(key.target, key.model, "router"):
         counts = router_counts(slo, increment)
-        buckets = windows.events[slo.name]
-        buckets.begin(increment.to_seconds)
-        buckets.count(increment.from_seconds, increment.to_seconds, (counts.good, counts.bad, counts.undecided))
+        windows.events[slo.name].begin(increment.to_seconds)
+        pending.record(slo, windows, increment.from_seconds, increment.to_seconds, counts)
 
 
 def concerns(slo: Slo, facts: TargetFacts | None, model: str) -> bool:

@@ -1,6 +1,7 @@
 """The standing of an SLO: its burn pairs, its budget, and one word for its state."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agent.model import Budget, Burn, Silence, Slo, SloState, SloStatus
 from agent.slo.burn import bad_events, burn, expected_events
@@ -22,16 +23,19 @@ def slo_status(
 ) -> SloStatus:
     """Everything about one SLO at `now_seconds`. `no_data` says why nobody tells us what happens; None: somebody does.
 
+    Of an SLO that counts slices `now_seconds` is when the last one that is judged was over.
     `lost_at_seconds` is when the counts of before were lost, None where they were not.
     """
     longest = max([slo.period_seconds, *(pair.long_seconds for pair in slo.pairs)])
     start = min(now_seconds - longest, budget_period(slo, now_seconds).start_seconds)
     spans = excluded_spans(exclusions, slo.name, start, now_seconds)
     budget = error_budget(slo, events, now_seconds, lost_at_seconds, spans)
+    if slo.slice_seconds is not None:
+        budget = replace(budget, empty_slices=_empty_slices(slo, budget, events, now_seconds, spans))
     period_events = expected_events(slo, events, now_seconds) if slo.volume_gate else None
     burns = tuple(burn(slo, pair, events, now_seconds, period_events, spans) for pair in slo.pairs)
     state = _state(budget, burns, has_data=no_data is None)
-    silence = no_data or silence_of(state, burns)
+    silence = no_data or silence_of(state, burns, has_slices=slo.slice_seconds is not None)
     excluded = tuple(told(exclusions, slo.name, events, start, now_seconds)) if spans else ()
     return SloStatus(slo, state, burns, budget, events.last_event_at_seconds, silence, excluded)
 
@@ -61,6 +65,15 @@ def error_budget(
     return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent, violated)
 
 
+def _empty_slices(slo: Slo, budget: Budget, events: TimeBuckets, now_seconds: float, excluded: Sequence[Span]) -> float:
+    """Slices of the covered part of the period, without those that have a verdict and those that are excluded."""
+    began = now_seconds if events.began_at_seconds is None else events.began_at_seconds
+    since = max(budget_period(slo, now_seconds).start_seconds, began)
+    out = sum(max(0.0, min(end, now_seconds) - max(begin, since)) for begin, end in excluded)
+    watched = max(0.0, now_seconds - since - out) / (slo.slice_seconds or 1.0)
+    return max(0.0, watched - budget.counts.total)
+
+
 def _state(budget: Budget, burns: tuple[Burn, ...], *, has_data: bool) -> SloState:
     if any(b.is_burning for b in burns):
         return "burning"
@@ -75,10 +88,11 @@ def _state(budget: Budget, burns: tuple[Burn, ...], *, has_data: bool) -> SloSta
     return "ok"
 
 
-def silence_of(state: SloState, burns: tuple[Burn, ...]) -> Silence | None:
+def silence_of(state: SloState, burns: tuple[Burn, ...], *, has_slices: bool = False) -> Silence | None:
     """Why sources that are well say too little; None where they say enough."""
     if state == "no_traffic":
-        return Silence("idle", "the sources are well, and no request came")
+        came = "no slice of time with a request in it is over" if has_slices else "no request came"
+        return Silence("idle", f"the sources are well, and {came}")
     held = next((b for b in burns if b.reason in HELD_BACK), None)
     if state != "insufficient_data" or held is None:
         return None

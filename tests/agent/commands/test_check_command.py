@@ -197,3 +197,23 @@ def test_what_one_failed_canary_does(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["check", "-c", str(config)]) == 0
     out = capsys.readouterr().out
     assert "burns 8.3 times over 1h, and does not page: it takes 3 of 120 in 1h" in out
+
+
+def test_slices_are_judged_after_their_end_and_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three bad slices of 5 min take 15 min, though 14.4 times 1 % of an hour would be over sooner; 12 come an hour."""
+    sliced = "slice_seconds: 300, slice_good_ratio: 0.95"
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        TARGET + f"slos: [{{name: s, sli: ttft, objective_ratio: 0.99, threshold_seconds: 2.5, {sliced}}}]\n"
+    )
+    assert main(["check", "-c", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "SLO s: 99 % of all slices of 5m of what llm does is good over 30d (engine)" in out
+    assert "good means: at least 95% of the events of 5m: TTFT at most 2.5 s" in out
+    assert "full outage            paged after 15.0 min (fast);" in out
+    assert "each slice is judged 30 s after its end: these times may be 5.5 min longer" in out
+    assert "at 12 slices an hour, exactly on budget" in out
+    assert "holds less than one slice" not in out
+    path.write_text(path.read_text().replace("slice_seconds: 300", "slice_seconds: 600"))
+    assert main(["check", "-c", str(path)]) == 0
+    assert "short window of 300 s holds less than one slice of 600 s" in capsys.readouterr().out

@@ -93,3 +93,17 @@ def test_what_people_get_wrong_is_told(
     monkeypatch.chdir(tmp_path)
     assert main(arguments.split()) == 2
     assert told in capsys.readouterr().err
+
+
+def test_slices_are_explained_as_slices() -> None:
+    """An hour of minutes: 50 good, 4 bad, 6 without a request."""
+    pair = BurnPair("page", "fast", 300, 3600, 14.4)
+    slo = Slo("s", "chat", "ttft", "engine", 0.99, 30 * DAY, (pair,), 2.5, slice_seconds=60.0, slice_good_ratio=0.95)
+    events, now = TimeBuckets(), 1_800_003_600.0
+    events.begin(now - 3600)
+    events.add(Events(now - 3600, now, Counts(good=50, bad=4)))
+    told = "\n".join(explained(slo_json(slo_status(slo, events, now)), now))
+    assert "counted        slices of 1m, good where at least 95% of its events are; not those without events" in told
+    assert "of all slices over 30d" in told
+    assert "bad            4 of 54 slices" in told
+    assert "empty          6 slices had no event, or nobody told of them: neither good nor bad" in told

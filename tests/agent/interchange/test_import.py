@@ -162,7 +162,8 @@ def test_what_of_sloth_cannot_be_mapped(
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("Occurrences", "Timeslices", "counts slices of time"),
+        ("Occurrences", "RatioTimeslices", "adds up parts of slices"),
+        ("Occurrences", "Timeslices", "needs timeSliceTarget in each objective"),
         ("apiVersion: openslo/v1", "apiVersion: openslo/v1alpha", "openslo/v1alpha is not read"),
         ("target: 0.99", "target: 99", "target is 99: expected a ratio"),
         ("duration: 1M", "duration: 2M", "a calendar period of 2M is none of"),
@@ -266,6 +267,7 @@ slos:
   - {name: Chat_TTFT.1, service: shop, sli: ttft, objective_ratio: 0.95, threshold_seconds: 2.5, model: m}
   - {name: up, sli: availability, objective_ratio: 0.999, threshold_seconds: 300, calendar: week, policy: stop}
   - {name: seen, sli: availability, source: canary, objective_ratio: 0.99, epoch: 2026-01-31T12:00:00Z}
+  - {name: minutes, sli: ttft, objective_ratio: 0.99, threshold_seconds: 1, slice_seconds: 300, slice_good_ratio: 0.95}
   - {name: both, sli: goodput, objective_ratio: 0.9, period_seconds: 604800}
 """
 
@@ -300,3 +302,19 @@ def test_the_export_is_openslo_v1(tmp_path: Path, capsys: pytest.CaptureFixture[
     del slo["metadata"]["annotations"]
     tree, _ = imported(tmp_path, capsys, yaml.safe_dump(slo))
     assert tree["slos"][0]["threshold_seconds"] == 2.5, "another's reader finds the same promise in the queries"
+
+
+def test_openslo_time_slices_are_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Read from its own fields, and written so that another's reader finds them."""
+    sliced = "timeSliceTarget: 0.95, timeSliceWindow: 5m"
+    text = OPENSLO.replace("Occurrences", "Timeslices").replace("[{target", f"[{{{sliced}, target")
+    text = text.replace("{targetPercent", f"{{{sliced.replace('5m', '5')}, targetPercent")
+    tree, _ = imported(tmp_path, capsys, text)
+    assert [(slo["slice_seconds"], slo["slice_good_ratio"]) for slo in tree["slos"]] == [(300.0, 0.95)] * 2
+    (tmp_path / "agent.yaml").write_text(CONFIG, encoding="utf-8")
+    assert main(["slos", "export", "-c", str(tmp_path / "agent.yaml")]) == 0
+    documents = list(yaml.safe_load_all(capsys.readouterr().out))
+    spec = next(d["spec"] for d in documents if d["metadata"]["name"] == "minutes")
+    assert spec["budgetingMethod"] == "Timeslices"
+    assert spec["objectives"][0]["timeSliceTarget"] == 0.95
+    assert spec["objectives"][0]["timeSliceWindow"] == "5m"

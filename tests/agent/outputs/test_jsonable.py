@@ -103,6 +103,7 @@ def test_an_slo_brings_the_counts_behind_its_rates() -> None:
         "coverage_ratio": 0.0,
         "counts": {"good": 0.0, "bad": 0.0, "undecided": 0.0, "total": 0.0},
         "violated_minutes": None,
+        "empty_slices": None,
         "violation_dollars": None,
     }
     assert shape["burns"] == [

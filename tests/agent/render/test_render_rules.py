@@ -9,6 +9,8 @@ import yaml
 
 from agent.config import Config
 from agent.errors import ConfigError
+from agent.model import Slo
+from agent.render.counting import counting
 from agent.render.promql import duration, edge_pattern
 from agent.render.rules import render_rules
 from agent.render.vllm_edges import DEFAULT_EDGES
@@ -167,3 +169,11 @@ def test_every_expression_is_promql(sli: str) -> None:
 )
 def test_durations_are_written_as_prometheus_writes_them(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_slices_are_taken_as_the_agents_judged_them() -> None:
+    """PromQL has no events by slice: even a bucket edge that Prometheus could count is left to the agent."""
+    slo = Slo("s", "chat", "ttft", "engine", 0.99, 2_592_000.0, (), 2.5, slice_seconds=60.0, slice_good_ratio=0.95)
+    counted = counting(slo, DEFAULT_EDGES, "")
+    assert counted.total("1h") == 'sum(increase(slo_agent_events_total{slo="s",service="chat"}[1h]))'
+    assert "slices of 60 s, as the agents judged them" in counted.remark
