@@ -83,9 +83,8 @@ def _of_agent(url: str, part: str) -> tuple[float | None, Sequence[Item]]:
         answer = json.loads(asyncio.run(_fetch(address)))
         return answer["at"], answer[part]
     except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{address}: {str(error) or type(error).__name__}", "Is this the address of a running agent?"
-        ) from None
+        said = str(error).replace(" ssl:default", "") or type(error).__name__  # aiohttp says it of plain http, too
+        raise UsageError(f"{address}: {said}", "Is this the address of a running agent?") from None
 
 
 async def _fetch(address: str) -> str:

@@ -120,7 +120,9 @@ def _lines(answer: CapacityAnswer, options: argparse.Namespace) -> Iterator[str]
     steps, (sequences, kv) = answer.steps, answer.at
     yield f"{answer.target}: one step takes"
     yield f"  {steps.overhead_seconds * 1e3:.2f} ms, whatever is in it"
-    yield f"  + {steps.prefill_seconds_per_token * 1e6:.1f} us per prompt token that is computed"
+    each = steps.prefill_seconds_per_token
+    cost = f"{each * 1e6:.1f} us" if each > 0 else "something unknown (hardly any was computed here)"
+    yield f"  + {cost} per prompt token that is computed"
     decode = steps.decode_seconds(sequences, kv)
     yield f"  + {decode * 1e3:.2f} ms where {sequences:.0f} sequences decode over {kv:,.0f} KV tokens"
     yield f"  (from {steps.samples} busy stretches; the median one is missed by {100 * steps.error_ratio:.1f} %)"
@@ -176,9 +178,10 @@ def _limits(answer: CapacityAnswer, options: argparse.Namespace) -> Iterator[str
     if options.ttft_p95 is not None or options.itl_p99 is not None:
         proven = answer.proven
         yield (
-            "proven so far: nothing kept the promise for a quarter minute"
+            "seen so far: in no quarter minute was the promise kept"
             if proven.running is None
-            else f"proven so far: the promise was kept with {proven.running:.1f} running, at {short(proven.rate)}/s"
+            else "seen so far: the busiest quarter minute that kept the promise had "
+            f"{proven.running:.1f} requests running; the one with most requests began {short(proven.rate)}/s"
         )
 
 

@@ -55,7 +55,7 @@ def failure_of_exception(error: BaseException, *, has_head: bool) -> StreamFault
     if isinstance(error, aiohttp.ClientProxyConnectionError):  # before what caused it, which would be the target's
         return StreamFault("proxy_connect", f"{type(error).__name__}: {error}")
     chain = list(_chain(error))
-    said = f"{type(error).__name__}: {error}"
+    said = f"{type(error).__name__}: {error}".replace(" ssl:default", "")  # aiohttp says it of plain http, too
     for one in chain:
         outcome = _by_type(one, has_head=has_head)
         if outcome is not None:

@@ -93,7 +93,7 @@ const pair = (title, content) => el("div", {}, el("dt", {}, title), el("dd", {},
 
 const evidence = (items) => table(
   ["Signal", "Window", "Value"],
-  items.map((item) => [words(item.signal), seconds(item.window_seconds), named(item.signal, item.value)]),
+  items.map((item) => [words(item.signal), item.window_seconds > 0 ? seconds(item.window_seconds) : "now", named(item.signal, item.value)]),
 );
 
 function alternatives(settings) {

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from h200 import RECORDING, needs_h200
 
 from agent.cli import main
 
@@ -49,6 +50,15 @@ def test_without_a_load_it_says_what_the_engine_carries(recording: Path, capsys:
     assert "per prompt token that is computed" in told
     assert "users at once" in told
     assert "observed mean" in told
+
+
+@needs_h200
+def test_what_a_prompt_token_takes_is_unknown_where_none_is_computed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A decode engine gets its prompts from the prefill side: 0.0 us would be a claim."""
+    assert main(["capacity", str(RECORDING.with_name("pd_1p1d.jsonl.gz")), "--target", "vllm-8001"]) == 0
+    told = capsys.readouterr().out
+    assert "0.0 us" not in told
+    assert "+ something unknown (hardly any was computed here) per prompt token" in told
 
 
 def test_an_objective_no_engine_keeps_is_carried_by_no_load(

@@ -88,6 +88,7 @@ async def test_what_a_failed_canary_could_not_measure_is_left_out(capsys: pytest
     assert await asyncio.to_thread(main, ["probe", url]) == 1
     line, means = capsys.readouterr().out.splitlines()
     assert line.startswith("outcome        connect_refused  (")
+    assert "ssl" not in line, "it was plain http"
     assert means == "that is        nothing listens there"
 
 
