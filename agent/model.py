@@ -233,6 +233,9 @@ class Explanation:
     evidence: tuple[Evidence, ...]
 
 
+Action = Literal["scale", "rebalance", "topology", "knob", "kv_tier", "route", "repair", "none"]
+
+
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """Advice with its reasons; the JSON shape is fixed in docs/recommendations.md."""
@@ -241,7 +244,7 @@ class Recommendation:
     at_seconds: float
     model: str
     role: str
-    action: Literal["scale", "rebalance", "topology", "knob", "kv_tier", "route", "repair", "none"]
+    action: Action
     current: float
     proposed: float
     low: float

@@ -9,6 +9,7 @@ KEPT = 200
 REPEAT_SECONDS = 900.0  # the same advice is not given again within it, unless it grows
 CONFOUNDED_RATIO = 0.2  # facts/recommend.md 5f: the load was another one than foreseen by so much
 PRIOR_KEPT, PRIOR_MISSED = 4.0, 1.0  # before anything was judged: as if four of five had been kept
+LOST = "replicas_lost"
 FORECAST = "forecast_arrival_rate_q90_per_second"
 
 Topic = tuple[str, str, str]
@@ -102,7 +103,8 @@ def _verdict(
     if entry.action != "scale":
         return "unknown"  # pages do not tell whether a setting was changed
     replicas = sum(s.health == "up" and (s.model, s.role) == (entry.model, entry.role) for s in statuses)
-    if replicas < entry.low if entry.proposed > entry.current else replicas > entry.high:
+    lost = next((e.value or 0.0 for e in entry.evidence if e.signal == LOST), 0.0)  # counted in, but never up
+    if replicas < entry.low - lost if entry.proposed > entry.current else replicas > entry.high:
         return "not_applied"
     foreseen = next((e.value for e in entry.evidence if e.signal == FORECAST), None)
     rate = None if now is None else now.rate_per_second

@@ -124,7 +124,8 @@ def _recommend(
     model, role = name
     grows = wish.count > group.count
     price = _dollars_per_hour(plan, members)
-    who = f"{model} ({role})"
+    who, there = f"{model} ({role})", group.count - group.lost
+    lost = f"; {group.lost} of the {group.count} are lost and carry nothing" if group.lost else ""
     direction = "out" if grows else "in"
     return Recommendation(
         id=f"scale-{direction}-{model}-{role}-{now_seconds:.0f}",
@@ -141,10 +142,10 @@ def _recommend(
         summary=(
             f"Scale {who} {direction}, from {group.count} to {wish.count} replicas: with 90 % chance at most "
             f"{forecast.q90:.1f} requests/s come within {forecast.horizon_seconds:.0f} s, and one replica carries "
-            f"{carried.low:.2f} of them under the objectives."
+            f"{carried.low:.2f} of them under the objectives{lost}."
         ),
         confidence=_confidence(group, carried),
-        meets_slo=wish.count * carried.low >= forecast.q90,
+        meets_slo=(wish.count - group.lost) * carried.low >= forecast.q90,
         evidence=(
             Evidence("forecast_arrival_rate_q50_per_second", forecast.horizon_seconds, forecast.q50),
             Evidence("forecast_arrival_rate_q90_per_second", forecast.horizon_seconds, forecast.q90),
@@ -171,18 +172,18 @@ def _recommend(
                 "goodput_ratio": None,
                 "dollars_per_hour": None if price is None else price / len(members) * count,
                 "meets_slo": True
-                if count * carried.low >= forecast.q90
+                if (count - group.lost) * carried.low >= forecast.q90
                 else False
-                if count * carried.high < forecast.q50
+                if (count - group.lost) * carried.high < forecast.q50
                 else None,
             }
             for count in sorted({max(1, wish.count - 1), wish.count, wish.count + 1, group.count})
         ),
         do_nothing={
             "replicas": group.count,
-            "meets_slo": group.count * carried.low >= forecast.q90,
+            "meets_slo": there * carried.low >= forecast.q90,
             "summary": (
-                f"{group.count} replicas carry {group.count * carried.low:.1f} requests/s; the rest waits"
+                f"{there} replicas carry {there * carried.low:.1f} requests/s; the rest waits"
                 if grows
                 else f"{group.count - wish.count} replicas more than needed go on costing"
             ),

@@ -32,11 +32,11 @@ def event_of(advice: Recommendation, workload: Workload, namespace: str) -> dict
     stamp = advice.at_seconds if is_new or advice.verdict_at_seconds is None else advice.verdict_at_seconds
     at = datetime.fromtimestamp(stamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     message = advice.summary if is_new else f"{advice.id}: {advice.verdict}"
-    ends = "open" if advice.verdict is None else advice.verdict.replace("_", "-")
+    name = f"{workload.name}.{advice.action}.{advice.reason_code}.{stamp:.0f}.{advice.verdict or 'open'}"
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{workload.name}.{advice.action}.{stamp:.0f}.{ends}", "namespace": namespace},
+        "metadata": {"name": name.replace("_", "-"), "namespace": namespace},
         "involvedObject": {
             "apiVersion": "apps/v1",
             "kind": workload.kind,

@@ -23,7 +23,7 @@ def economics(
     tpot: Latency | None,
 ) -> Economics:
     """Everything that has a price. Unknown where a price, or the power that is paid for, is not known."""
-    cost = _cost(dollars_per_second, energy, watts)
+    cost = cost_per_second(dollars_per_second, energy, watts)
     speed = _inverted(tpot.p50 if tpot else None)
     return Economics(
         dollars_per_hour=None if cost is None else 3_600 * cost,
@@ -34,8 +34,8 @@ def economics(
     )
 
 
-def _cost(dollars_per_second: float | None, energy: Energy | None, watts: float | None) -> float | None:
-    """Dollars a second, electricity included where it is paid for apart."""
+def cost_per_second(dollars_per_second: float | None, energy: Energy | None, watts: float | None) -> float | None:
+    """Dollars a second, electricity included where it is paid for apart; None where a price or the power is unknown."""
     if dollars_per_second is None or energy is None:
         return dollars_per_second
     return None if watts is None else dollars_per_second + watts * energy.pue * energy.kwh_dollars / JOULES_A_KWH

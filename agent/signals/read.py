@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.model import Figure, Latency, Signals
-from agent.signals.economics import Energy, economics
+from agent.signals.economics import Energy, cost_per_second, economics
 from agent.signals.pd import as_one_service, read_pools
 from agent.signals.ranks import itl_mean_by_engine
 from agent.signals.routing import object_store, router_work
@@ -137,9 +137,9 @@ def _added_up(
         gpu_utilization_ratio=None if utilization is None else utilization.mean,
         power_watts=watts,
         tokens_per_joule=_ratio(generated_per_second, _ratio(energy, sums.covered_seconds(*GPUS))),
-        tokens_per_dollar=None
-        if question.dollars_per_second is None
-        else _ratio(generated_per_second, question.dollars_per_second),
+        tokens_per_dollar=_ratio(
+            generated_per_second, cost_per_second(question.dollars_per_second, question.energy, watts)
+        ),
         workload=workload(sums, increments, question.requests, end_seconds) if seconds else None,
         economics=economics(question.dollars_per_second, question.energy, watts, good, tpot) if seconds else None,
     )

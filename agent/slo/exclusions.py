@@ -54,6 +54,12 @@ def excluded_spans(exclusions: tuple[Exclusion, ...], slo: str, start_seconds: f
     return merged
 
 
+def seconds_within(spans: Sequence[Span], start_seconds: float, end_seconds: float) -> float:
+    """How much of (start, end] these merged spans take."""
+    parts = (min(end, end_seconds) - max(begin, start_seconds) for begin, end in spans)
+    return sum(part for part in parts if part > 0)
+
+
 def counted(events: TimeBuckets, start_seconds: float, now_seconds: float, spans: Sequence[Span]) -> Counts:
     """Events after `start_seconds` up to now, without those of the spans."""
     numbers = events.numbers_since(start_seconds)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent.model import Budget, Burn, Silence, Slo, SloState, SloStatus
 from agent.slo.burn import bad_events, burn, expected_events
-from agent.slo.exclusions import Exclusion, Span, counted, excluded_spans, told
+from agent.slo.exclusions import Exclusion, Span, counted, excluded_spans, seconds_within, told
 from agent.slo.period import budget_period
 from agent.stats.time_buckets import TimeBuckets
 
@@ -59,7 +59,8 @@ def error_budget(
     if counts.total <= 0 or coverage <= 0:
         return Budget(None, counts, coverage)
     spent = bad_events(slo, counts) / (slo.budget_ratio * counts.total)
-    violated = bad_events(slo, counts) / counts.total * coverage * length / 60
+    watched = now_seconds - began - seconds_within(excluded, began, now_seconds)
+    violated = bad_events(slo, counts) / counts.total * max(0.0, watched) / 60
     if lost_at_seconds is not None and start < lost_at_seconds:
         return Budget(None, counts, coverage, 1.0 - spent, violated)
     return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent, violated)

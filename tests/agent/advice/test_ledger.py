@@ -41,6 +41,15 @@ def standing(rate: float | None) -> list[SloStatus]:
     return [SloStatus(SLO, "ok", (burn,), Budget(None, Counts(), 0.0), None)]
 
 
+def test_replicas_that_were_lost_are_not_missed_in_what_was_applied() -> None:
+    """Advised are 4 with 2 lost among them: 2 that serve are all that can."""
+    told, ledger = advice(low=4), Ledger()
+    ledger.settle(
+        [replace(told, evidence=(*told.evidence, Evidence("replicas_lost", 0.0, 2.0)))], replicas(1), standing(50.0), 0
+    )
+    assert ledger.settle([], [*replicas(2), *replicas(2, "down")], standing(0.5), 700.0)[0].verdict == "kept"
+
+
 @pytest.mark.parametrize(
     ("row", "up", "slos", "verdict"),
     [

@@ -3,8 +3,9 @@
 from itertools import pairwise
 
 import pytest
-from watched_fleet import WatchedFleet
+from watched_fleet import T0, WatchedFleet
 
+from agent.model import Recommendation
 from agent.simulator.seeds import stream
 
 STEADY_RATE = 7.0  # two replicas of this plant keep the promise; the rule asks for three, to be sure
@@ -36,6 +37,29 @@ def test_scrape_loss_never_shrinks_anything(loss: float) -> None:
     fleet.go(900.0)
     assert {wish.value for wish in fleet.wishes} == {6}
     assert fleet.wishes[-1].reason in ("bad_data", "holding", "no_model")
+
+
+def test_lost_replicas_are_not_said_to_carry_anything() -> None:
+    """Two of five never answer again: what is there carries as three do, and so does what is advised less two."""
+    fleet = WatchedFleet(
+        lambda seconds: 14.0 if seconds < 1_200 else 28.0, 5, lambda name, at: at > T0 + 600 and name[-1] in "34"
+    )
+    fleet.go(1_500.0)
+    advice = next(e for e in fleet.memory.ledger.entries if dict(known(e)).get("replicas_lost") == 2)
+    figures = known(advice)
+    carries, foreseen = figures["carried_per_replica_low_per_second"], figures["forecast_arrival_rate_q90_per_second"]
+    assert advice.current == 5
+    assert f"3 replicas carry {3 * carries:.1f} requests/s" in str(advice.do_nothing["summary"])
+    assert advice.do_nothing["meets_slo"] is (3 * carries >= foreseen)
+    assert advice.meets_slo is ((advice.proposed - 2) * carries >= foreseen)
+    for other in advice.alternatives:
+        count = int(str(other["setting"]).split()[0])
+        assert (other["meets_slo"] is True) == ((count - 2) * carries >= foreseen)
+    assert "2 of the 5 are lost" in advice.summary
+
+
+def known(advice: Recommendation) -> dict[str, float | None]:
+    return {evidence.signal: evidence.value for evidence in advice.evidence}
 
 
 def test_explicit_zero_traffic_shrinks_to_one() -> None:

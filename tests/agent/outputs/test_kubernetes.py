@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import aiohttp
+import pytest
 from filled_view import ADVICE
 
 from agent.config_outputs import KubernetesOutput as Config
 from agent.config_outputs import Workload
-from agent.model import Effects, Recommendation, Snapshot
-from agent.outputs.kubernetes import ANNOTATION, KubernetesOutput
+from agent.model import Action, Effects, Recommendation, Snapshot
+from agent.outputs.kubernetes import ANNOTATION, KubernetesOutput, event_of
 from probes.clock import SystemClock
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "probes"))
@@ -69,6 +72,16 @@ async def test_the_annotation_holds_the_recommendation_only_if_asked_for(tmp_pat
     assert (method, path) == ("PATCH", "/apis/apps/v1/namespaces/serving/deployments/vllm-chat")
     assert list(patch) == ["metadata"]  # nothing of the workload's spec is touched
     assert json.loads(patch["metadata"]["annotations"][ANNOTATION])["id"] == ADVICE.id
+
+
+@pytest.mark.parametrize("action", get_args(Action))
+def test_an_event_has_a_name_that_the_api_takes_and_no_other_has(action: Action) -> None:
+    """RFC 1123: small letters, digits, - and . alone; two pieces of advice of one moment are two Events."""
+    advice = replace(ADVICE, action=action)
+    others = replace(advice, reason_code="another_reason"), replace(advice, verdict="not_applied")
+    names = [event_of(one, WORKLOAD, "serving")["metadata"]["name"] for one in (advice, *others)]  # type: ignore[index]
+    assert len(set(names)) == 3
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", name) for name in names)
 
 
 async def test_a_verdict_is_an_event_of_its_own_and_other_parts_are_left_out(tmp_path: Path) -> None:

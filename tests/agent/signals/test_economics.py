@@ -5,7 +5,7 @@ import pytest
 from agent.config_file import parse_config
 from agent.model import Figure, Latency
 from agent.planning import energy_price, make_plan
-from agent.signals.economics import Energy, economics
+from agent.signals.economics import Energy, cost_per_second, economics
 
 GOOD = Figure(2.0, 1.0, 3.0, 100.0)
 TPOT = Latency(Figure(0.04, 0.025, 0.05, 9.0), None, Figure(0.08, 0.05, 0.1, 9.0), None, 0.045, 9.0)
@@ -31,6 +31,14 @@ def test_electricity_is_paid_for_the_whole_site() -> None:
     assert economics(0.001, energy, 1000.0, None, None).dollars_per_hour == pytest.approx(3.6 + 0.72)
     assert economics(0.001, energy, None, GOOD, None).dollars_per_hour is None
     assert economics(0.001, energy, None, GOOD, None).goodput_per_dollar is None
+
+
+def test_a_token_costs_its_electricity_as_a_good_request_does() -> None:
+    """1 kW at 0.36 dollars a kWh and a PUE of 2 is 0.72 dollars an hour; a price or a power that is unknown stays so."""
+    assert cost_per_second(0.0, Energy(0.36, 2.0), 1000.0) == pytest.approx(0.0002)
+    assert cost_per_second(0.001, None, None) == 0.001
+    assert cost_per_second(None, Energy(0.36, 2.0), 1000.0) is None
+    assert cost_per_second(0.001, Energy(0.36, 2.0), None) is None
 
 
 def test_no_price_no_dollars_and_a_lowest_bucket_bounds_no_speed() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model import Figure, Signals
+from agent.signals.economics import Energy
 from agent.signals.read import Question, read_signals
 from agent.stats.goodput import GoodputTarget, per_second
 from agent.windows import Windows
@@ -184,6 +185,12 @@ def test_gpu_readings_do_not_stretch_the_time_of_the_engines() -> None:
     assert total.power_watts == pytest.approx(500)
     assert total.tokens_per_joule == pytest.approx(20 / 500)
     assert total.tokens_per_dollar == pytest.approx(20 / 0.01)
+    powered = seen(windows, 0, 100, "vllm-0", "gpu-0", asked=Question(TARGET, (), 0.01, energy=Energy(72.0, 1.0)))
+    assert powered.tokens_per_dollar == pytest.approx(20 / (0.01 + 500 * 72 / 3.6e6))
+    assert powered.economics is not None
+    assert powered.economics.dollars_per_hour == pytest.approx(3600 * 0.02)
+    unknown = seen(windows, 0, 100, "vllm-0", asked=Question(TARGET, (), 0.01, energy=Energy(72.0, 1.0)))
+    assert unknown.tokens_per_dollar is None
 
 
 def test_gauges_are_added_over_engines_and_kv_usage_is_averaged() -> None:

@@ -46,6 +46,20 @@ def test_an_excluded_hour_of_total_outage_spends_nothing() -> None:
     assert left(events, over(T0 - 10 * DAY, T0 - 10 * DAY + HOUR)) == pytest.approx(1.0, abs=1e-6)
 
 
+def test_excluded_time_is_not_violated_time() -> None:
+    """A tenth of all is bad, all the time: of 30 days 3 are violated; of the half that counts a day and a half."""
+    events = TimeBuckets()
+    events.add(Events(T0 - 30 * DAY, T0, Counts(900_000, 100_000)))
+
+    def violated(*exclusions: Exclusion) -> float | None:
+        return slo_status(SLO, events, T0, exclusions=exclusions).budget.violated_minutes
+
+    assert violated() == pytest.approx(3 * DAY / MINUTE)
+    half = over(T0 - 40 * DAY, T0 - 15 * DAY), over(T0 - 20 * DAY, T0 - 15 * DAY)
+    assert violated(*half) == pytest.approx(1.5 * DAY / MINUTE)
+    assert violated(over(T0 - DAY, T0 + 9 * DAY)) == pytest.approx(2.9 * DAY / MINUTE)
+
+
 def test_exclusions_that_overlap_count_once_and_good_events_go_as_well() -> None:
     began = T0 - 10 * DAY
     events = outage(began, HOUR)
