@@ -5,9 +5,11 @@ import logging
 from collections.abc import Sequence
 
 from agent.config import Config, Target
+from agent.model import Slo
 from agent.plan import Plan
 from agent.prometheus_source import open_history
 from agent.sli.count import count_events
+from agent.slo.period import budget_period
 from agent.tick import Memory
 from probes.prometheus.api import PrometheusError
 
@@ -30,7 +32,7 @@ async def rehydrated(
     url = config.prometheus.url
     if config.state is None or not config.state.rehydrate or url is None or memory.windows.events or not plan.slos:
         return memory
-    longest = max(slo.period_seconds for slo in plan.slos)
+    longest = now_seconds - min(_began_seconds(slo, now_seconds) for slo in plan.slos)
     log.info("state is read from prometheus url=%s days=%.1f", url, longest / 86_400)
     found = Memory(lost_at_seconds=memory.lost_at_seconds)
     try:
@@ -77,7 +79,12 @@ def _is_whole(memory: Memory, plan: Plan, now_seconds: float) -> bool:
         if (
             slo.source != "engine"
             or began is None
-            or began > now_seconds - slo.period_seconds + 2 * COARSE_STEP_SECONDS
+            or began > _began_seconds(slo, now_seconds) + 2 * COARSE_STEP_SECONDS
         ):
             return False
     return True
+
+
+def _began_seconds(slo: Slo, now_seconds: float) -> float:
+    """Since when its events are needed: a calendar period may be longer than usual, and burn windows roll."""
+    return min(now_seconds - slo.period_seconds, budget_period(slo, now_seconds).start_seconds)

@@ -18,6 +18,7 @@ import aiohttp
 from probes.canary.redaction import redact
 
 TOO_MUCH_WORDS = ("too many samples", "exceeded maximum resolution", "too many points", "limit", "timed out", "timeout")
+NO_RESULT = "The answer is none of Prometheus' API: its result cannot be read."
 MAX_BYTES = 512_000_000  # of one answer; we ask for pieces far smaller
 
 
@@ -70,7 +71,10 @@ class PrometheusApi:
     async def labels(self, selector: str, start_seconds: float, end_seconds: float) -> list[dict[str, str]]:
         """The label sets of the series that had samples in this stretch."""
         form = {"match[]": selector, "start": _stamp(start_seconds), "end": _stamp(end_seconds)}
-        return [{str(k): str(v) for k, v in found.items()} for found in await self._ask("series", form)]
+        found = await self._ask("series", form)
+        if not isinstance(found, list):
+            raise PrometheusError(NO_RESULT)
+        return [_labels(one) for one in found]
 
     async def scraped(self, selector: str, start_seconds: float, end_seconds: float) -> list[Series]:
         """Samples as they were scraped, with their own times, in (start_seconds, end_seconds]."""
@@ -96,7 +100,10 @@ class PrometheusApi:
     async def now(self, expression: str, at_seconds: float) -> list[Series]:
         """The expression's value at one moment."""
         found = await self._ask("query", {"query": expression, "time": _stamp(at_seconds)})
-        parts = [{"metric": one["metric"], "values": [one["value"]]} for one in found["result"]]
+        try:
+            parts = [{"metric": one["metric"], "values": [one["value"]]} for one in found["result"]]
+        except (KeyError, TypeError):
+            raise PrometheusError(NO_RESULT) from None
         return _series({"result": parts})
 
     async def _ask(self, what: str, form: Mapping[str, str]) -> Any:
@@ -146,14 +153,21 @@ def _series(data: Any) -> list[Series]:
     try:
         return [
             Series(
-                one["metric"],
+                _labels(one["metric"]),
                 tuple((float(at), number) for at, text in one["values"] if math.isfinite(number := float(text))),
             )
             for one in data["result"]
             if "values" in one  # native histograms have others
         ]
     except (KeyError, TypeError, ValueError):
-        raise PrometheusError("The answer is none of Prometheus' API: its result cannot be read.") from None
+        raise PrometheusError(NO_RESULT) from None
+
+
+def _labels(found: Any) -> dict[str, str]:
+    """A label set. Raises PrometheusError where it is none."""
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise PrometheusError(NO_RESULT)
+    return found
 
 
 def _stamp(at_seconds: float) -> str:

@@ -60,7 +60,7 @@ class PrometheusHistory:
     async def look_around(self, start_seconds: float, end_seconds: float) -> None:
         """Which targets there are in this stretch. Raises PrometheusError where there is none."""
         every = f'{{__name__=~"{EVERY_VLLM_SERIES}"{self._matchers}}}'
-        known = await self._api.labels(every, start_seconds, end_seconds)
+        known = [found for found in await self._api.labels(every, start_seconds, end_seconds) if "__name__" in found]
         page = SystemPage("vllm")
         names = {found["__name__"] for found in known if page.needs(found["__name__"])}
         if not names:
@@ -116,6 +116,8 @@ class PrometheusHistory:
         pages: dict[str, _Target] = {}
         unreadable: dict[tuple[float, str], bool] = {}
         for one in series:
+            if "__name__" not in one.labels:  # an answer to another question: it tells of nothing of ours
+                continue
             target = self._target(one.labels)
             pages[target.name] = target
             if one.labels["__name__"] == UP:

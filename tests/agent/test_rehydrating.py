@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,11 @@ T0, HOUR, DAY = 1_800_000_000.0, 3_600.0, 86_400.0
 SLO = "slos: [{name: s, sli: ttft, threshold_seconds: 2.5, objective_ratio: 0.99, period_seconds: 172800}]\n"
 
 
-async def server_of(serve: Serve, days: float, token: str = "") -> str:
-    """An engine of one request a second, each fourth too slow, scraped each minute for so many days up to T0."""
+async def server_of(serve: Serve, days: float, token: str = "", now: float = T0) -> str:
+    """An engine of one request a second, each fourth too slow, scraped each minute for so many days up to now."""
     fake, own = FakePrometheus(token=token), {"engine": "0", "model_name": "m"}
-    times = [T0 - days * DAY + 60 * n for n in range(int(days * DAY / 60) + 1)]
-    since = T0 - 20 * DAY
+    times = [now - days * DAY + 60 * n for n in range(int(days * DAY / 60) + 1)]
+    since = now - 20 * DAY
     fake.add("vllm:generation_tokens_total", [(at, at - since) for at in times], **own)
     fake.add("vllm:time_to_first_token_seconds_bucket", [(at, 0.75 * (at - since)) for at in times], **own, le="2.5")
     fake.add("vllm:time_to_first_token_seconds_bucket", [(at, at - since) for at in times], **own, le="+Inf")
@@ -44,9 +45,9 @@ def config_of(url: str) -> Config:
     return parse_config(text + "targets: [{name: mine, url: 'http://vllm-0:8000'}]\n", "c")
 
 
-async def after(config: Config, memory: Memory) -> Memory:
+async def after(config: Config, memory: Memory, now: float = T0) -> Memory:
     plan = make_plan(config, all_targets(config, ()))
-    return await rehydrated(memory, config, plan, config.targets, T0)
+    return await rehydrated(memory, config, plan, config.targets, now)
 
 
 async def test_the_events_of_the_period_are_back_and_nothing_is_lost(aiohttp_server: Serve) -> None:
@@ -82,6 +83,19 @@ async def test_a_history_shorter_than_the_period_makes_no_lost_memory_whole(aioh
     memory = await after(config_of(await server_of(aiohttp_server, days=1)), Memory(lost_at_seconds=T0))
     assert memory.lost_at_seconds == T0
     assert memory.windows.events["s"].coverage_ratio(2 * DAY, T0) == pytest.approx(0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(("hours", "is_whole"), [(24.2, False), (26.0, True)])
+async def test_a_calendar_period_is_as_long_as_it_really_is(
+    aiohttp_server: Serve, hours: float, *, is_whole: bool
+) -> None:
+    """The day on which summer time ends has 25 hours: at its end a history of one day is not all of it."""
+    now = datetime.fromisoformat("2026-10-25T23:30:00+01:00").timestamp()
+    config = config_of(await server_of(aiohttp_server, hours / 24, now=now))
+    slo = config.slos[0].model_copy(update={"calendar": "day", "time_zone": "Europe/Berlin", "period_seconds": DAY})
+    memory = await after(config.model_copy(update={"slos": [slo]}), Memory(lost_at_seconds=now), now)
+    assert memory.windows.events["s"].total().total == pytest.approx(min(24.5, hours) * HOUR, abs=600)
+    assert (memory.lost_at_seconds is None) == is_whole
 
 
 async def test_a_prometheus_that_does_not_answer_leaves_the_memory_as_it_was(

@@ -34,7 +34,7 @@ def test_electricity_is_paid_for_the_whole_site() -> None:
 
 
 def test_a_token_costs_its_electricity_as_a_good_request_does() -> None:
-    """1 kW at 0.36 dollars a kWh and a PUE of 2 is 0.72 dollars an hour; a price or a power that is unknown stays so."""
+    """1 kW at 0.36 dollars a kWh and a PUE of 2 is 0.72 an hour; a price or a power that is unknown stays so."""
     assert cost_per_second(0.0, Energy(0.36, 2.0), 1000.0) == pytest.approx(0.0002)
     assert cost_per_second(0.001, None, None) == 0.001
     assert cost_per_second(None, Energy(0.36, 2.0), 1000.0) is None

@@ -169,5 +169,48 @@ async def test_something_else_that_answers_is_told(aiohttp_server: Serve, sessio
         await readings_of(PrometheusHistory(PrometheusApi(Access(url), session)))
 
 
+SERIES = [{"__name__": "vllm:num_requests_running", "instance": "vllm-0:8000"}]
+
+
+@pytest.mark.parametrize("series", ["x", ["x"], None, 5, [{"__name__": 5}]])
+async def test_a_list_of_series_that_is_none_is_told(
+    aiohttp_server: Serve, session: aiohttp.ClientSession, series: object
+) -> None:
+    api = PrometheusApi(Access(await answering(aiohttp_server, series=series)), session)
+    with pytest.raises(PrometheusError, match="its result cannot be read"):
+        await readings_of(PrometheusHistory(api))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, [], {"result": None}, {"result": [1, "1"]}]
+    + [{"result": [{"metric": metric, "values": [[T0, "1"]]}]} for metric in (None, "x", 5, {"instance": ["a"]})]
+    + [{"result": [{"metric": SERIES[0], "values": values}]} for values in (None, 5, [[T0]], [[T0, "x"]], [["x", 1]])],
+)
+async def test_a_result_that_is_none_is_told(
+    aiohttp_server: Serve, session: aiohttp.ClientSession, data: object
+) -> None:
+    api = PrometheusApi(Access(await answering(aiohttp_server, series=SERIES, query=data)), session)
+    with pytest.raises(PrometheusError, match="its result cannot be read"):
+        await readings_of(PrometheusHistory(api))
+
+
+async def test_series_without_a_name_are_none_of_ours(aiohttp_server: Serve, session: aiohttp.ClientSession) -> None:
+    nameless = {"result": [{"metric": {"instance": "vllm-0:8000"}, "values": [[T0, "1"]]}]}
+    api = PrometheusApi(Access(await answering(aiohttp_server, series=[*SERIES, {}], query=nameless)), session)
+    assert await readings_of(PrometheusHistory(api)) == []
+
+
+async def answering(serve: Serve, **data: object) -> str:
+    """A server that has one answer to each kind of question."""
+
+    async def handle(request: web.Request) -> web.Response:
+        return web.json_response({"status": "success", "data": data[request.path.rpartition("/")[2]]})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    return str((await serve(app)).make_url("")).rstrip("/")
+
+
 async def _page(_: web.Request) -> web.Response:
     return web.Response(text="<html>Grafana</html>", content_type="text/html")
