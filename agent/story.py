@@ -14,7 +14,7 @@ from agent.model import Alert, Effects, Recommendation
 from agent.pace import Lateness
 from probes.clock import ScaledClock
 
-READING_SECONDS = 60.0  # the operator reads the advice before acting on it
+READING_SECONDS = 240.0  # the advice comes before the page; the operator takes their time, and so is paged
 LOOK_SECONDS = 0.25  # real: how often we look behind the stage
 PATIENCE_SECONDS = 5.0  # real
 INDENT = " " * 21
@@ -39,7 +39,7 @@ class Story:
     say: Callable[[str], None]
     tick_seconds: float = 5.0
     _acting: asyncio.Task[None] | None = None
-    _paged: bool = False
+    _had_trouble: bool = False
     _open: set[str] = field(default_factory=set)
     _heard_at_seconds: float | None = None
     _agent_late_seconds: float = 0.0
@@ -61,7 +61,7 @@ class Story:
             self._hear_alert(alert, at_seconds)
         for advice in effects.changed_recommendations:
             self._hear_advice(advice, at_seconds)
-        if self._paged and not effects.snapshot.alerts and not self._open:
+        if self._had_trouble and not effects.snapshot.alerts and not self._open:
             self.ended.set()
 
     async def watch(self) -> None:
@@ -83,7 +83,7 @@ class Story:
         serving = {replica["index"] + 1 for replica in state["replicas"] if replica["phase"] == "ready"}
         if self._serving and (new := sorted(serving - self._serving)):
             many = len(new) > 1
-            names = " and ".join(map(str, new))
+            names = " and ".join(filter(None, (", ".join(map(str, new[:-1])), str(new[-1]))))
             words = f"replica{'s' if many else ''} {names} serve{'' if many else 's'} now"
             self._tell(at_seconds, f"{words}: {len(serving)} in all")
         self._serving = serving
@@ -93,7 +93,7 @@ class Story:
     def _hear_alert(self, alert: Alert, at_seconds: float) -> None:
         labels = dict(alert.labels)
         word = "PAGE" if labels["severity"] == "page" else "ticket"
-        self._paged |= word == "PAGE"
+        self._had_trouble |= word == "PAGE"
         if alert.is_firing:
             self._tell(at_seconds, f"{word}: {alert.annotations['summary']}")
             self.say(f"{INDENT}why: {alert.annotations['cause']}")
@@ -106,6 +106,7 @@ class Story:
     def _hear_advice(self, advice: Recommendation, at_seconds: float) -> None:
         if advice.verdict is not None:
             self._open.discard(advice.id)
+            self._had_trouble = True  # advice that is followed in time spares the page
             self._tell(at_seconds, f"verdict: {VERDICTS.get(advice.verdict, advice.verdict)}")
             self.say(f"{INDENT}it was: {advice.summary}")
             return

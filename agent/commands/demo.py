@@ -17,7 +17,7 @@ from agent.story import Story
 from probes.clock import ScaledClock
 from probes.recording import RecordingWriter
 
-STORY_MINUTES = 26.0  # until the last alert has ended and the advice is judged
+STORY_MINUTES = 27.0  # until the last alert has ended and the advice is judged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +111,7 @@ def _welcome(listen: str, engine: str, speed: float) -> None:
     _say(f"  metrics     http://{listen}/metrics")
     _say(f"  an engine   {engine}/metrics    try: slo-agent probe {engine}")
     _say(f"  config      {FILE}")
-    _say("The story: healthy; after 8 minutes too much load, a burning SLO, a page, advice, recovery.")
+    _say("The story: healthy; after 8 minutes too much load, a burning SLO, advice, a page, recovery.")
     seconds = 60 * STORY_MINUTES / speed
     length = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
     _say(f"It takes about {length} here, {STORY_MINUTES:.0f} minutes of its own.")

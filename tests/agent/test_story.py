@@ -6,8 +6,11 @@ import time
 from aiohttp import web
 from loopback import server, until
 
+from agent.config_file import parse_config
+from agent.demo import FILE
 from agent.model import Alert, Effects, Recommendation, Snapshot
-from agent.story import VERDICTS, Story
+from agent.simulator.scenarios import SCENARIOS
+from agent.story import READING_SECONDS, VERDICTS, Story
 from probes.clock import ScaledClock
 
 EPOCH = 1_700_000_000.0
@@ -80,6 +83,26 @@ async def test_the_narrator_tells_page_advice_verdict_and_the_end() -> None:
         assert words in text
 
 
+async def test_the_story_ends_also_where_the_advice_spared_the_page() -> None:
+    """It came before anybody was paged, and was followed in time: nobody waits for a page that never comes."""
+    async with server(lambda _: asyncio.sleep(0, web.json_response({}))) as control:
+        tale, _ = story(control.url)
+        tale.hear(effects())
+        assert not tale.ended.is_set(), "nothing happened yet"
+        tale.hear(effects(advice=(advice(),)))
+        assert not tale.ended.is_set(), "its advice has no verdict yet"
+        tale.hear(effects(advice=(advice("superseded"), advice())))
+        assert not tale.ended.is_set(), "another took its place"
+        tale.hear(effects(advice=(advice("kept"),)))
+    assert tale.ended.is_set()
+
+
+def test_the_demo_expects_a_new_replica_when_the_operator_has_one() -> None:
+    """Advice is judged after its cold start: shorter than the operator takes, and it is missed for nothing."""
+    config = parse_config(FILE.read_text(encoding="utf-8"), FILE.name)
+    assert config.advice.cold_start_seconds == READING_SECONDS + SCENARIOS["demo"].cold_start_seconds
+
+
 async def test_an_alert_of_a_target_names_it_when_it_ends() -> None:
     tale, said = story()
     gone = page(ends_at=EPOCH + 119, alertname="EngineUnreachable", target="vllm-1", slo="")
@@ -101,6 +124,10 @@ def test_the_load_and_new_replicas_are_told_once() -> None:
     tale.see(state())
     tale.see(state(ready=(0, 1, 2, 3)))
     assert said[0].endswith("replicas 3 and 4 serve now: 4 in all")
+    tale, said = story()
+    tale.see(state(ready=(0,)))
+    tale.see(state(ready=(0, 1, 2, 3)))
+    assert said[0].endswith("replicas 2, 3 and 4 serve now: 4 in all")
     assert said[0].startswith("[ 8.0 min ")
 
 

@@ -71,7 +71,7 @@ function card(slo, now) {
     recovers && el("p.recovers", {}, `Nothing burns now: ${recovers}.`),
     isPast && isKnown(slo.last_event_at) && el("p.as-of", {}, "As of the last event, ", when(slo.last_event_at, now), ". What happened since is not known."),
     el(isPast ? "div.past" : "div", {}, budget(slo, level), burns(slo.burns, isPast)),
-    isKnown(slo.budget.violated_minutes) && slo.budget.violated_minutes > 0 && el("p.fine", {}, `Violated for ${number(slo.budget.violated_minutes)} min in all${isKnown(slo.budget.violation_dollars) ? `, $${number(slo.budget.violation_dollars)}` : ""}.`),
+    isKnown(slo.budget.violated_minutes) && slo.budget.violated_minutes > 0 && el("p.fine", {}, `Bad share of the time watched: ${number(slo.budget.violated_minutes)} min${isKnown(slo.budget.violation_dollars) ? `, $${number(slo.budget.violation_dollars)}` : ""}.`),
     el("p.fine", {}, source(slo), ", last event ", isKnown(slo.last_event_at) ? whenAndClock(slo.last_event_at, now) : UNKNOWN),
   );
 }

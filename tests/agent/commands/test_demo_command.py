@@ -50,7 +50,7 @@ def test_the_page_says_when_the_story_began_and_a_signal_ends_it(tmp_path: Path)
         finally:
             process.kill()
     assert re.fullmatch(r"Demo: simulated engines, time runs 20x\. The story's minute 0 was \d\d:\d\d:\d\d on .*", note)
-    assert "It takes about 78 seconds here" in out.read_text()
+    assert "It takes about 81 seconds here" in out.read_text()
     assert out.read_text().endswith("stopped.\n")
     assert "Traceback" not in out.read_text()
 
