@@ -9,10 +9,11 @@ observation lies as low as it can in one count and as high as it can in another,
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from agent.own_shares import Counted, Observed, Share, shares_of
 from agent.raw import SignalKey
 from agent.stats.buckets import Buckets
 from probes.sample import SentRequest
@@ -27,9 +28,20 @@ KEPT_REQUESTS = 16  # of each target, to tell who was in flight at a reading
 LONGEST_HOLD_SECONDS = 15.0  # so long events wait for a canary that may be among them; then it is taken out later
 
 
-class EngineStep(Protocol):
-    """What is needed of an increment (agent/windows.py)."""
+class EnginePlace(Protocol):
+    """Which engine of a page, and which model of it."""
 
+    @property
+    def engine(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+
+
+class EngineStep(Protocol):
+    """What is needed of an increment (agent/increment.py)."""
+
+    @property
+    def key(self) -> EnginePlace: ...
     @property
     def from_seconds(self) -> float: ...
     @property
@@ -74,37 +86,28 @@ def own_together(before: Own | None, later: Own | None) -> Own | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Observed:
-    """One observation that some page must show: between `low` and `high` seconds, within these times."""
-
-    signal: str
-    at_seconds: float
-    until_seconds: float
-    low: float
-    high: float
-
-
-@dataclass(slots=True)
-class _Counted:
-    """So much of a counter that pages must show, within these times."""
-
-    place: SignalKey
-    at_seconds: float
-    until_seconds: float
-    amount: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Owed:
-    """A share that no page has shown yet, of a request sent at `since_seconds`.
-
-    `is_late`: the page of its time is counted already, so any later one does.
+    """A share of a request that no page has shown yet. `is_late`: the page of its time is counted already, so any later
+    one does.
     """
 
-    share: _Observed | _Counted
-    since_seconds: float
-    forgotten_at_seconds: float
+    share: Share
+    request: SentRequest
     is_late: bool
+
+    @property
+    def after_seconds(self) -> float:
+        """No page of before has it."""
+        return self.request.sent_at_seconds - PAGE_SLACK_SECONDS
+
+    @property
+    def before_seconds(self) -> float:
+        """Every page of afterwards has it."""
+        return self.share.until_seconds + PAGE_SLACK_SECONDS
+
+    @property
+    def forgotten_at_seconds(self) -> float:
+        return self.request.ended_at_seconds + FORGOTTEN_AFTER_SECONDS
 
 
 @dataclass(slots=True)
@@ -138,11 +141,10 @@ class OwnTraffic:
             known.flying.pop(0)
         for request in sent:
             known.requests.append(request)
-            forgotten_at = request.ended_at_seconds + FORGOTTEN_AFTER_SECONDS
-            for share in _shares(request, known.way_back_seconds):
+            for share in shares_of(request, known.way_back_seconds):
                 is_late = share.at_seconds < known.counted_until_seconds
                 if not is_late or share.at_seconds > known.counted_since_seconds:
-                    known.owed.append(_Owed(share, request.sent_at_seconds, forgotten_at, is_late))
+                    known.owed.append(_Owed(share, request, is_late))
 
     def knows(self, target: str) -> bool:
         """Whether any canary was sent to it, so that its pages may show some."""
@@ -177,10 +179,14 @@ class OwnTraffic:
                 known.counted_since_seconds = step.from_seconds
         works = [_Work(step) for step in steps]
         ends = [step.to_seconds for step in steps]
+        of_model: dict[str, list[_Work]] = defaultdict(list)
+        for work in works:
+            of_model[work.step.key.model].append(work)
         known.owed = [
             owed
             for owed in known.owed
-            if not _is_found(owed, works, ends, are_last=are_last) and ends[-1] < owed.forgotten_at_seconds
+            if not _is_found(owed, of_model.get(owed.request.model, works), are_last=are_last)
+            and ends[-1] < owed.forgotten_at_seconds
         ]
         known.ways_back += (way for work in works if (way := work.way_back_seconds()) is not None)
         return [self._own(known, work, is_alone=ends.count(work.step.to_seconds) == 1) for work in works]
@@ -203,7 +209,7 @@ class _Work:
     _taken: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
     _totals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def count(self, share: _Counted) -> bool:
+    def count(self, share: Counted) -> bool:
         """Take as much as there is; True when nothing is left to be found."""
         room = self.step.counters.get(share.place, 0.0) - self.counters.get(share.place, 0.0)
         taken = min(room, share.amount)
@@ -212,7 +218,7 @@ class _Work:
             share.amount -= taken
         return share.amount <= 0
 
-    def observe(self, share: _Observed, *, widely: bool) -> bool:
+    def observe(self, share: Observed, *, widely: bool) -> bool:
         """Take one observation within its interval, or `widely` the nearest one; False where there is none."""
         buckets = self.step.histograms.get(share.signal)
         if buckets is None:
@@ -254,82 +260,38 @@ class _Work:
 
 def _is_near(owed: _Owed, seconds: float) -> bool:
     """Whether it may lie on either side of a page of this time."""
-    return owed.since_seconds - PAGE_SLACK_SECONDS < seconds < owed.share.until_seconds + PAGE_SLACK_SECONDS
+    return owed.after_seconds < seconds < owed.before_seconds
 
 
-def _is_found(owed: _Owed, works: Sequence[_Work], ends: Sequence[float], *, are_last: bool) -> bool:
+def _is_found(owed: _Owed, works: Sequence[_Work], *, are_last: bool) -> bool:
+    """Look for it in increments of the model that was asked, or of all where the page knows none of that name, such as
+    an adapter's. The rank that was asked for comes first; others, where no later page can show it there.
+    """
+    asked = [work for work in works if work.step.key.engine == owed.request.rank] if owed.request.rank else []
+    if not asked:
+        return _is_found_in(works, owed, are_last=are_last)
+    if _is_found_in(asked, owed, are_last=are_last):
+        return True
+    is_still_awaited = are_last and works[-1].step.to_seconds < owed.before_seconds
+    return not is_still_awaited and _is_found_in(works, owed, are_last=are_last)
+
+
+def _is_found_in(works: Sequence[_Work], owed: _Owed, *, are_last: bool) -> bool:
     """Look for it in the increments of its request's life, the first of them first, so that one canary does not take
     what the next one needs; in later ones where those were let go.
 
     Only where no later page can show it the nearest bucket is taken instead of one within its interval; and at last one
     of the increments beside, of which another canary may have taken its own elsewhere.
     """
-    share = owed.share
-    after, before = owed.since_seconds - PAGE_SLACK_SECONDS, share.until_seconds + PAGE_SLACK_SECONDS
+    share, ends = owed.share, [work.step.to_seconds for work in works]
     last = bisect_right(ends, owed.forgotten_at_seconds)
-    first = bisect_left(ends, after)
-    near = [w for w in works[first:last] if owed.is_late or w.step.from_seconds <= before]
-    if isinstance(share, _Counted):
+    first = bisect_left(ends, owed.after_seconds)
+    near = [w for w in works[first:last] if owed.is_late or w.step.from_seconds <= owed.before_seconds]
+    if isinstance(share, Counted):
         return any(work.count(share) for work in near)
     if any(work.observe(share, widely=False) for work in near):
         return True
-    if not near or (are_last and ends[-1] < before):
+    if not near or (are_last and ends[-1] < owed.before_seconds):
         return False
     beside = works[max(0, first - 1) : first + len(near) + 1]
     return any(work.observe(share, widely=True) for work in (*near, *beside))
-
-
-def _shares(sent: SentRequest, way_back: float) -> Iterator[_Observed | _Counted]:
-    """Everything that the engine has counted of one request; what broke off before its end is not counted as ended.
-
-    Of what only the engine knows, the queue and the prefill, no more is known than that both are part of TTFT.
-    """
-    error = sent.timing_error_seconds
-    before_and_after = sent.head_seconds + way_back + error
-    if sent.first_token_at_seconds is None or sent.ttft_seconds is None:
-        return
-    sent_at, first_at, end_at = sent.sent_at_seconds, sent.first_token_at_seconds, sent.ended_at_seconds
-    ttft = sent.ttft_seconds
-    yield _Observed("ttft_seconds", first_at - way_back, first_at, max(0.0, ttft - before_and_after), ttft + error)
-    yield from _counted("prompt_tokens_total", "", (first_at - way_back, first_at), sent.prompt_tokens)
-    yield from _counted("generation_tokens_total", "", (first_at - way_back, end_at), sent.output_tokens)
-    if sent.cached_tokens is not None:
-        yield from _counted("prefix_cache_queried_tokens_total", "", (sent_at, first_at), sent.prompt_tokens)
-        yield from _counted("prefix_cache_hit_tokens_total", "", (sent_at, first_at), sent.cached_tokens)
-    for shortest, longest in _gaps(sent):
-        low, high = max(0.0, shortest - way_back - error), longest + way_back + error
-        yield _Observed("itl_seconds", first_at - way_back, end_at, low, high)
-    if not sent.finish_reason or sent.e2e_seconds is None:
-        return
-    e2e = sent.e2e_seconds
-    last_at = sent_at + e2e - way_back
-    yield from _counted("requests_finished_total", sent.finish_reason, (last_at, end_at), 1)
-    yield _Observed("e2e_seconds", last_at, end_at, max(0.0, e2e - before_and_after), e2e + error)
-    yield _Observed("queue_seconds", last_at, end_at, 0.0, ttft + error)
-    yield _Observed("prefill_seconds", last_at, end_at, 0.0, ttft + error)
-    yield from _pace(sent, (last_at, end_at), way_back)
-
-
-def _gaps(sent: SentRequest) -> list[tuple[float, float]]:
-    """The engine observes one a step: as many as there are tokens after the first one, without speculation.
-
-    Where the client saw fewer, tokens came together, and how they shared the time before them is not known.
-    """
-    gaps = [(gap, gap) for gap in sent.itl_gaps_seconds]
-    steps = (sent.output_tokens or 0) - 1
-    return gaps if steps <= len(gaps) else [(0.0, max((*sent.itl_gaps_seconds, sent.e2e_seconds or 0.0)))] * steps
-
-
-def _pace(sent: SentRequest, within: tuple[float, float], way_back: float) -> Iterator[_Observed]:
-    if sent.output_tokens is not None and sent.output_tokens <= 1:
-        yield _Observed("tpot_seconds", *within, 0.0, 0.0)
-    elif sent.tpot_seconds is None and sent.output_tokens is not None and sent.e2e_seconds is not None:
-        yield _Observed("tpot_seconds", *within, 0.0, sent.e2e_seconds / (sent.output_tokens - 1))
-    elif sent.tpot_seconds is not None:
-        slack = (way_back + sent.timing_error_seconds) / max(1, (sent.output_tokens or 2) - 1)
-        yield _Observed("tpot_seconds", *within, max(0.0, sent.tpot_seconds - slack), sent.tpot_seconds + slack)
-
-
-def _counted(signal: str, label: str, within: tuple[float, float], amount: int | None) -> Iterator[_Counted]:
-    if amount:
-        yield _Counted((signal, label), *within, float(amount))

@@ -78,6 +78,7 @@ class SentRequest:
     `sent_at_seconds`, `first_token_at_seconds` and `ended_at_seconds` are unix times; no first token: none came.
     `head_seconds` is how long the head of the answer took, of which the engine's own clock may have missed all.
     `finish_reason` is "" where the answer was cut off: then the engine has no finished request to count.
+    `rank` is the data-parallel rank that was asked for, "" where the server chose.
     """
 
     sent_at_seconds: float
@@ -94,6 +95,7 @@ class SentRequest:
     output_tokens: int | None = None
     finish_reason: str = ""
     timing_error_seconds: float = 0.0
+    rank: str = ""
 
 
 @dataclass(frozen=True, slots=True)

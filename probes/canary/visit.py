@@ -163,6 +163,7 @@ class Answered:
             output_tokens=figures.output_tokens,
             finish_reason=self.stream.finish_reason or "",
             timing_error_seconds=self.timing_error_seconds,
+            rank=self.visit.task.rank,
         )
 
     def result(self, kind_figures: Mapping[str, float | None] | None = None) -> ProbeResult:

@@ -14,6 +14,7 @@ from agent.windows import EngineKey, Increment, Windows
 from probes.sample import SentRequest
 
 KEY = EngineKey("vllm-0", "vllm", "0", "m")
+FINISHED = ("requests_finished_total", "length")
 EDGES = (0.1, 0.25, 0.5, math.inf)
 CANARY = SentRequest(
     sent_at_seconds=12.0,
@@ -99,6 +100,47 @@ def test_what_a_restart_took_away_is_not_looked_for_in_the_new_process() -> None
     assert found(windows, step(0, 10, (0, 0, 0, 0)), step(14, 20, (0, 1, 0, 0), restarted=True))
     windows.own.end("vllm-0", [CANARY])
     assert found(windows, step(20, 30, (0, 1, 0, 0))) == [((0, 0, 0, 0), (0, 0, 0, 0))]
+
+
+def counted_of(windows: Windows, *steps: Increment) -> dict[tuple[str, str], float]:
+    """How many finished requests are taken to be ours, by engine and model."""
+    windows._fresh_increments += steps
+    counted, _, _ = windows.drain()
+    ours = {(i.key.engine, i.key.model): i.own.counters.get(FINISHED, 0.0) if i.own else 0.0 for i in counted}
+    return {place: count for place, count in ours.items() if count}
+
+
+def beside(engine: str = "0", model: str = "m", until: float = 20.0) -> Increment:
+    """Another engine, or another model, of the same page, with one finished request."""
+    return replace(step(10, until, (0, 1, 0, 0), 1.0), key=EngineKey("vllm-0", "vllm", engine, model))
+
+
+def test_of_several_models_on_a_page_the_one_that_was_asked_has_the_canary() -> None:
+    """The first model on the page was asked by a user at the same time: that request is the user's."""
+    windows = Windows()
+    windows.own.end("vllm-0", [replace(CANARY, model="n")])
+    assert counted_of(windows, beside(model="m"), beside(model="n")) == {("0", "n"): 1.0}
+
+
+def test_an_adapter_is_counted_under_the_name_that_the_page_has() -> None:
+    """vLLM counts an adapter's requests, and those of a second served name, under the first served name."""
+    windows = Windows()
+    windows.own.end("vllm-0", [replace(CANARY, model="my-adapter")])
+    assert counted_of(windows, beside()) == {("0", "m"): 1.0}
+
+
+def test_of_several_ranks_the_one_that_was_asked_has_the_canary() -> None:
+    windows = Windows()
+    windows.own.end("vllm-0", [replace(CANARY, rank="1")])
+    assert counted_of(windows, beside("0"), beside("1")) == {("1", "m"): 1.0}
+
+
+def test_a_rank_that_the_server_did_not_heed_is_looked_for_elsewhere() -> None:
+    """A gateway may strip the header: the page after the canary shows nothing on rank 1, so rank 0 has it."""
+    windows = Windows()
+    windows.own.end("vllm-0", [replace(CANARY, rank="1")])
+    idle = replace(beside("1"), counters={FINISHED: 0.0}, histograms={})
+    assert counted_of(windows, beside("0"), idle) == {("0", "m"): 1.0}
 
 
 def test_a_page_waits_for_the_canary_that_may_be_on_it() -> None:
