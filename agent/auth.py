@@ -28,7 +28,7 @@ class Auth(BaseModel):
     client_cert_file: Path | None = Field(None, description="PEM file of our own certificate, for mTLS.")
     client_key_file: Path | None = Field(None, description="Its key; default: in the same file.")
     proxy_url: str | None = Field(
-        None, description="HTTP proxy for the canaries; those of the environment are not used."
+        None, description="HTTP proxy on the way there; those of the environment are not used."
     )
     proxy_auth_file: Path | None = Field(None, description="File that holds user:password for the proxy.")
 

@@ -40,7 +40,7 @@ class Target(Section):
     gpus: int = Field(1, ge=1, description="GPUs this endpoint occupies, for cost.")
     gpu_type: str | None = Field(None, description="Key into prices.gpu_hour_dollars.")
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels for people; not in alerts.")
-    auth: Auth | None = Field(None, description="Who we are to it: for the canaries and, tokens alone, its page.")
+    auth: Auth | None = Field(None, description="Who we are to it, for the canaries and its metrics page.")
 
     _check_url = field_validator("url")(http_url)
 

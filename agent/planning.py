@@ -71,6 +71,7 @@ def page_target(config: Config, target: Target) -> PageTarget:
         timeout_seconds=config.scrape.timeout_seconds,
         max_bytes=config.scrape.max_bytes,
         headers=_headers(target.auth),
+        route=_route(target.auth),
     )
 
 
@@ -221,7 +222,7 @@ def _headers(auth: Auth | None) -> dict[str, str]:
 
 
 def _route(auth: Auth | None) -> Route:
-    """How canaries get there, with the secrets of now."""
+    """How canaries and looks at its page get there, with the secrets of now."""
     if auth is None:
         return Route()
     return Route(

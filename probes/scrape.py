@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 from aiohttp.http_exceptions import ContentEncodingError
 
 from probes.canary.redaction import redact
+from probes.canary.task import Route
+from probes.canary.transport import TlsFilesError, tls_of
 from probes.clock import Clock
 from probes.page import System, SystemPage
 from probes.sample import PageWarning, Reading
@@ -17,7 +19,10 @@ LARGE_PAGE_BYTES = 500_000  # real pages are 20 to 120 kB and take under a milli
 
 @dataclass(frozen=True, slots=True)
 class PageTarget:
-    """Where a page is and how far we go to get it. Times are seconds of the clock."""
+    """Where a page is, how it is reached and how far we go to get it. Times are seconds of the clock.
+
+    `headers` are all that are sent; of `route` the certificates and the proxy count.
+    """
 
     name: str
     url: str
@@ -25,6 +30,7 @@ class PageTarget:
     timeout_seconds: float
     max_bytes: int
     headers: Mapping[str, str]
+    route: Route = field(default_factory=Route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +91,17 @@ async def fetch_page(session: aiohttp.ClientSession, target: PageTarget, clock: 
             return await _get(session, target)
     except TimeoutError:
         return Page("timeout", f"no page within {target.timeout_seconds:g} s")
-    except (aiohttp.ClientError, ValueError, OSError) as error:
-        return Page(*_outcome(error))
+    except (aiohttp.ClientError, TlsFilesError, ValueError, OSError) as error:
+        outcome, words = _outcome(error)
+        if outcome == "disconnected" and target.url.startswith("https:") and target.route.client_cert_file is None:
+            words += "; does it want a client certificate?"  # uvicorn says so with no alert
+        return Page(outcome, words)
 
 
 # The first row whose error it is; the words are ours and never the server's, which may hold a secret.
 _OUTCOMES: tuple[tuple[type[Exception], str, str], ...] = (
+    (TlsFilesError, "tls_files", "our own certificate files cannot be read, or do not fit together"),
+    (aiohttp.ClientProxyConnectionError, "proxy_connect", "the proxy cannot be reached"),
     (aiohttp.ClientConnectorDNSError, "dns_error", "the name cannot be resolved"),
     (aiohttp.ClientConnectorCertificateError, "tls_error", "the certificate is not trusted"),
     (aiohttp.ClientSSLError, "tls_error", "no TLS connection; does this port speak https?"),
@@ -106,6 +117,10 @@ def _outcome(error: Exception) -> tuple[str, str]:
     """The closed word for what went wrong, and the words for people."""
     if isinstance(error.__cause__, ContentEncodingError):
         return "bad_encoding", "the page cannot be decompressed"
+    if isinstance(error, aiohttp.ClientHttpProxyError):  # the answer to CONNECT
+        return _proxy_outcome(error.status)
+    if "CERTIFICATE_REQUIRED" in str(error):
+        return "tls_client_cert", "the server wants a client certificate; name it in the target's auth"
     if type(error) is aiohttp.ClientConnectorError:
         is_refused = isinstance(error.os_error, ConnectionRefusedError)
         return "connect_refused" if is_refused else "connect_error", error.strerror or "no connection"
@@ -113,14 +128,30 @@ def _outcome(error: Exception) -> tuple[str, str]:
     return known or ("protocol_error", f"the look failed ({type(error).__name__})")
 
 
+def _proxy_outcome(status: int) -> tuple[str, str]:
+    if status == 407:
+        return "proxy_auth", "HTTP 407: the proxy wants a user and a password; name proxy_auth_file"
+    return "proxy_connect", f"the proxy does not connect us: HTTP {status}"
+
+
 async def _get(session: aiohttp.ClientSession, target: PageTarget) -> Page:
-    async with session.get(target.url, headers=target.headers, allow_redirects=False) as answer:
+    route, is_tls = target.route, target.url.startswith("https:")
+    async with session.get(
+        target.url,
+        headers={**target.headers, **({} if is_tls else route.proxy_headers)},
+        allow_redirects=False,
+        ssl=tls_of(route) or True,
+        proxy=route.proxy_url,
+        proxy_headers=route.proxy_headers if is_tls else None,
+    ) as answer:
+        if answer.status == 407:
+            return Page(*_proxy_outcome(answer.status))
         if answer.status != 200:
             return Page(f"status_{answer.status}", _status_words(answer.status))
         raw, is_cut = await _read_bounded(answer.content, target.max_bytes)
         text = raw.decode("utf-8", errors="replace")
         if "html" in answer.content_type or text.lstrip()[:1] == "<":
-            return Page("html", f"a web page, not metrics: {redact(text, target.headers.values())}")
+            return Page("html", f"a web page, not metrics: {redact(text, (*target.headers.values(), *route.secrets))}")
         has_announced_end = "Content-Length" in answer.headers or "Transfer-Encoding" in answer.headers
     if is_cut or not has_announced_end:
         text = text[: text.rfind("\n") + 1]  # a last line without its end may be half a number

@@ -1,7 +1,6 @@
 """One timed HTTP exchange: the request, every stamp, and what came of it. Raises nothing but cancellation."""
 
 import asyncio
-import base64
 import io
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -125,7 +124,7 @@ async def _send(
     read_body: BodyReader,
 ) -> None:
     method = "GET" if request.body is None else "POST"
-    key, is_tls = _proxy_key(request.route), request.url.startswith("https:")
+    key, is_tls = request.route.proxy_headers, request.url.startswith("https:")
     async with (
         aiohttp.ClientSession(
             connector=connector,
@@ -163,13 +162,6 @@ def _is_unwritten(request: Request) -> bool:
     """Some of the body is still ours: the server does not read. A connection that does not count says nothing."""
     written = request.arrivals.written_bytes
     return request.body is not None and 0 < written < len(request.body)
-
-
-def _proxy_key(route: Route) -> dict[str, str]:
-    """What a proxy wants to see: it stands in the request itself, or before a TLS connection in that for the tunnel."""
-    if route.proxy_auth is None:
-        return {}
-    return {"Proxy-Authorization": "Basic " + base64.b64encode(route.proxy_auth.encode()).decode()}
 
 
 async def keep_body(done: Exchange, response: aiohttp.ClientResponse) -> None:

@@ -34,6 +34,13 @@ class Route:
     proxy_auth: str | None = field(default=None, repr=False)
 
     @property
+    def proxy_headers(self) -> dict[str, str]:
+        """What a proxy wants to see: in the request itself, or before a TLS connection in that for the tunnel."""
+        if self.proxy_auth is None:
+            return {}
+        return {"Proxy-Authorization": "Basic " + base64.b64encode(self.proxy_auth.encode()).decode()}
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """What must not stand in a result, in every form it is sent in."""
         values = tuple(value for _, value in self.headers)

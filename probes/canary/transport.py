@@ -48,8 +48,11 @@ class TlsFilesError(Exception):
     """Our own certificate files cannot be read, or do not fit together."""
 
 
-def _tls_of(route: Route) -> ssl.SSLContext | None:
-    """The context of a route with certificates of its own; made anew when one of its files changes."""
+def tls_of(route: Route) -> ssl.SSLContext | None:
+    """The context of a route with certificates of its own, else None; made anew when one of its files changes.
+
+    Raises TlsFilesError when they cannot be used.
+    """
     names = (route.ca_file, route.client_cert_file, route.client_key_file)
     if not any(names):
         return None
@@ -86,7 +89,7 @@ class Transport:
         Raises TlsFilesError when the route's certificates cannot be used.
         """
         return aiohttp.TCPConnector(
-            ssl=_tls_of(route) or self.tls,
+            ssl=tls_of(route) or self.tls,
             resolver=self.resolver or aiohttp.ThreadedResolver(),
             use_dns_cache=False,
             force_close=True,

@@ -45,7 +45,9 @@ OUTCOMES = """
 | `connect_refused`, `connect_error`, `dns_error` | is it running, is the address right |
 | `timeout` | no whole page within `scrape.timeout_seconds`; a stuck process, or a page that is too large |
 | `disconnected`, `truncated`, `bad_encoding` | it broke off; a proxy in between, or a process that died |
-| `tls_error` | `https` on a plain port, or a certificate that is not trusted |
+| `tls_error` | `https` on a plain port, or a certificate that is not trusted: `ca_file` in the target's `auth` |
+| `tls_client_cert`, `tls_files` | the server wants a certificate of ours; ours is unreadable, or does not fit its key |
+| `proxy_connect`, `proxy_auth` | the proxy of the target's `auth` is down, or wants a user and a password |
 | `status_401`, `status_403` | name a token in the target's `auth` |
 | `status_404` | is `metrics_path` right |
 | `status_3xx` | redirects are not followed; write the address they lead to |

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ class RawServer:
 
 
 @contextlib.asynccontextmanager
-async def raw_server(answer: Answer) -> AsyncIterator[RawServer]:
+async def raw_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """Listening for as long as the context lasts; afterwards its connections are gone too."""
     served = RawServer(0)
     tasks: set[asyncio.Task[None]] = set()
@@ -45,7 +46,7 @@ async def raw_server(answer: Answer) -> AsyncIterator[RawServer]:
             writer.close()
             tasks.discard(task)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     served.port = server.sockets[0].getsockname()[1]
     try:
         yield served
