@@ -83,13 +83,16 @@ class Canaries:
         return replace(task, rank=ranks[canary.turn(planned_at_seconds, len(ranks))]) if len(ranks) > 1 else task
 
     def _ranks(self, target: str) -> list[str]:
-        """The data-parallel ranks that the target's page shows; one engine has none to choose from."""
-        return sorted({key.engine for key in self.view.memory.windows.increments if key.target == target})
+        """The data-parallel ranks that the target's page shows; one engine has none to choose from, nor have replicas
+        that a gateway's page tells by name.
+        """
+        engines = {increment.key.engine for increment in self.view.memory.windows.on_page(target)}
+        return sorted((engine for engine in engines if engine.isdecimal()), key=int)
 
 
 def pressure_on(windows: Windows, target: str, now_seconds: float) -> Pressure:
     """What the target's last pages say of its users; None where they do not."""
-    last = [increments[-1] for key, increments in windows.increments.items() if key.target == target and increments]
+    last = windows.on_page(target)
     waiting = [i.gauges["requests_waiting", ""] for i in last if ("requests_waiting", "") in i.gauges]
     usage = [i.gauges["kv_usage_ratio", ""] for i in last if ("kv_usage_ratio", "") in i.gauges]
     tokens = [

@@ -14,6 +14,7 @@ from agent.raw import SignalKey
 from agent.stats.buckets import Buckets
 
 COARSE_SECONDS: Final = 30.0  # so long are joined increments at most
+EVENTS: Final = ("gpu_xid_errors_total",)  # rare, and people are told when they happened: they keep their time
 
 
 class EngineKey(NamedTuple):
@@ -67,10 +68,14 @@ class Increment:
 
 
 def joined(before: Increment, later: Increment) -> Increment | None:
-    """Both as one; None where that would be longer than COARSE_SECONDS, or lose a restart, a gap or a layout."""
+    """Both as one; None where that would be longer than COARSE_SECONDS, or lose a restart, a gap, a layout or the time
+    of an event.
+    """
     if later.restarted or before.to_seconds != later.from_seconds or before.from_seconds == before.to_seconds:
         return None
     if later.to_seconds - before.from_seconds > COARSE_SECONDS or _edges_differ(before, later):
+        return None
+    if any(_has_event(increment) for increment in (before, later)):
         return None
     histograms, counters = dict(before.histograms), dict(before.counters)
     for signal, buckets in later.histograms.items():
@@ -89,6 +94,10 @@ def joined(before: Increment, later: Increment) -> Increment | None:
         restarted=before.restarted,
         own=own_together(before.own, later.own),
     )
+
+
+def _has_event(increment: Increment) -> bool:
+    return any(rise > 0 and signal in EVENTS for (signal, _), rise in increment.counters.items())
 
 
 def _edges_differ(before: Increment, later: Increment) -> bool:

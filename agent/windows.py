@@ -151,6 +151,14 @@ class Windows:
         log = self.targets.get(target)
         return log is not None and signal in log.signals
 
+    def on_page(self, target: str) -> list[Increment]:
+        """The newest increment of each engine on the newest page; those that left it say nothing of now."""
+        log = self.targets.get(target)
+        if log is None or log.last_ok is None:
+            return []
+        newest = (kept[-1] for key, kept in self.increments.items() if key.target == target and kept)
+        return [increment for increment in newest if increment.to_seconds >= log.last_ok.at_seconds]
+
     def forget(self, target: str) -> None:
         """A target that is no longer watched steers nothing; what it did stays counted."""
         self.targets.pop(target, None)

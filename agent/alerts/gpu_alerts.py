@@ -50,24 +50,24 @@ def _silent(name: str, log: TargetLog, windows: Windows, plan: Plan, now_seconds
 
 def _faults(name: str, windows: Windows, now_seconds: float) -> Iterator[tuple[str, ...]]:
     """What its readings say: (summary, detail, what to do). A reading that does not say is no fault."""
-    histories = [kept for key, kept in windows.increments.items() if key.target == name and kept]
+    newest = windows.on_page(name)
     remaps = {
         state
         for state in ("failed", "pending")
-        if any(kept[-1].gauges.get((f"gpu_row_remap_{state}_state", ""), 0.0) > 0 for kept in histories)
+        if any(increment.gauges.get((f"gpu_row_remap_{state}_state", ""), 0.0) > 0 for increment in newest)
     }
     if "failed" in remaps:
         yield f"{name} has bad memory", "memory rows could not be remapped", REMAP_FAILED
     xids: Counter[str] = Counter()
-    newest = 0.0
+    told_at = 0.0
     for increment in windows.between(now_seconds - XID_TOLD_SECONDS, now_seconds, [name]):
         for (signal, code), rise in increment.counters.items():
             if signal == "gpu_xid_errors_total" and rise > 0:
                 xids[code] += int(rise)
-                newest = max(newest, increment.to_seconds)
+                told_at = max(told_at, increment.to_seconds)
     if xids:
         codes = ", ".join(f"XID {code}" + (f" {times} times" if times > 1 else "") for code, times in xids.items())
         mend = XID_OF_PROGRAM if xids.keys() <= APPLICATION_XIDS else XID_OF_GPU
-        yield f"{name} had an error", f"the driver told of {codes}, last {now_seconds - newest:.0f} s ago", mend
+        yield f"{name} had an error", f"the driver told of {codes}, last {now_seconds - told_at:.0f} s ago", mend
     if "pending" in remaps:
         yield f"{name} waits for a reset", "memory rows wait to be remapped at the next reset", REMAP_PENDING

@@ -47,7 +47,7 @@ def target_status(name: str, facts: TargetFacts, plan: Plan, windows: Windows, n
         return TargetStatus(name, log.source, "stale", seen, last.outcome, words, model, facts.role, facts.labels)
     words = _stuck_words(name, log, plan, windows, now_seconds)
     health: Literal["stuck", "up"] = "stuck" if words else "up"
-    words = words or _asleep_words(name, windows, seen)
+    words = words or _asleep_words(name, windows)
     return TargetStatus(name, log.source, health, seen, last.outcome, words, model, facts.role, facts.labels)
 
 
@@ -78,11 +78,9 @@ def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_se
     last_ok = log.last_ok
     if log.source not in ENGINES or last_ok is None:
         return ""
-    awake = [
-        key for key, kept in windows.increments.items() if key.target == name and kept and not _sleep_state(kept[-1])
-    ]
+    awake = [increment.key for increment in windows.on_page(name) if not _sleep_state(increment)]
     for key in awake:
-        if words := _frozen_words(key.engine, windows.increments[key], last_ok.at_seconds, plan):
+        if words := _frozen_words(key.engine, windows.increments[key], plan):
             return words
     strikes = last_results(windows, name, STRIKES, now_seconds)
     if awake and len(strikes) == STRIKES and all(result.outcome in NO_ANSWER for result in strikes):
@@ -96,7 +94,7 @@ def _stuck_words(name: str, log: TargetLog, plan: Plan, windows: Windows, now_se
     return ""
 
 
-def _frozen_words(engine: str, increments: Sequence[Increment], seen_seconds: float, plan: Plan) -> str:
+def _frozen_words(engine: str, increments: Sequence[Increment], plan: Plan) -> str:
     """Readings up to the newest that all had requests inside, and no progress between them."""
     began = newest = increments[-1].to_seconds
     for increment in reversed(increments):
@@ -105,7 +103,7 @@ def _frozen_words(engine: str, increments: Sequence[Increment], seen_seconds: fl
         began = increment.to_seconds
         if _progressed(increment) is not False:
             break
-    if newest < seen_seconds or newest - began < plan.stuck_after_seconds:
+    if newest - began < plan.stuck_after_seconds:
         return ""
     return (
         f"engine {engine} has {_inside_words(increments[-1])} and made no step in {newest - began:.0f} s, "
@@ -133,13 +131,9 @@ def _sleep_state(increment: Increment) -> str:
     return next((state for state in states if state != AWAKE), "")
 
 
-def _asleep_words(name: str, windows: Windows, seen_seconds: float) -> str:
+def _asleep_words(name: str, windows: Windows) -> str:
     """Which engines on a target's newest page sleep; "" when none does."""
-    asleep = {
-        key.engine: state
-        for key, kept in windows.increments.items()
-        if key.target == name and kept and kept[-1].to_seconds >= seen_seconds and (state := _sleep_state(kept[-1]))
-    }
+    asleep = {i.key.engine: state for i in windows.on_page(name) if (state := _sleep_state(i))}
     told = ", ".join(f"engine {engine} sleeps ({state})" for engine, state in sorted(asleep.items()))
     return f"{told}: it serves nobody until it is woken" if told else ""
 

@@ -118,3 +118,38 @@ async def test_72_a_sleeping_engine_is_left_asleep() -> None:
     results = [await sent.run(canary, config.targets[0], config, 5.0) for canary in config.canaries]
     assert [result.outcome for result in results] == ["sleeping", "ok"]
     assert [task.kind for task in process.tasks] == ["models"]
+
+
+async def test_engines_that_left_the_page_steer_nothing() -> None:
+    """The server came back with one rank instead of two: nobody is asked for the second, and its queue is gone."""
+    config = a_config(canaries=[{"kind": "chat", "ranks": True, "interval_seconds": 10}])
+    sent, process = canaries(config)
+    windows = sent.view.memory.windows
+    before = [page(1.0, engine, requests_waiting=5, kv_usage_ratio=1.0) for engine in ("0", "1")]
+    windows.take(replace(before[0], samples=before[0].samples + before[1].samples))
+    windows.take(page(11.0, "0", requests_waiting=0, kv_usage_ratio=0.1))
+    for planned in (20.0, 30.0):
+        await sent.run(config.canaries[0], config.targets[0], config, planned)
+    assert [task.rank for task in process.tasks] == ["", ""]
+    assert pressure_on(windows, "a", 20.0) == Pressure(0, 0.1)
+
+
+async def test_an_engine_that_sleeps_under_a_new_name_is_left_asleep() -> None:
+    """Restarted with another model and put to sleep; that the one before was awake says nothing of it."""
+    config = a_config()
+    sent, process = canaries(config)
+    for at, model, awake in ((1.0, "m", 1.0), (11.0, "n", 0.0)):
+        state = Sample("engine_sleep_state", "gauge", "0", model, awake, "awake")
+        sent.view.memory.windows.take(Reading("a", "vllm", at, samples=(state,)))
+    result = await sent.run(config.canaries[0], config.targets[0], config, 20.0)
+    assert (result.outcome, process.tasks) == ("sleeping", [])
+
+
+async def test_replicas_behind_one_page_are_no_ranks() -> None:
+    """The header takes a number; which replica a gateway asks cannot be said with it."""
+    config = a_config(canaries=[{"kind": "chat", "ranks": True, "interval_seconds": 10}])
+    sent, process = canaries(config)
+    pages = [page(1.0, engine, requests_waiting=0) for engine in ("pod-a/0", "pod-b/0")]
+    sent.view.memory.windows.take(replace(pages[0], samples=pages[0].samples + pages[1].samples))
+    await sent.run(config.canaries[0], config.targets[0], config, 5.0)
+    assert [task.rank for task in process.tasks] == [""]
