@@ -194,6 +194,6 @@ def _shares(word: str, bad: float, total: float, slo: Mapping[str, Any]) -> Iter
     if kept is None:
         return
     name = f"{word}-{100 * judged[kept]:g}"
-    yield Candidate("kept", {**slo, "name": name, "objective_ratio": judged[kept]})
+    yield Candidate("kept", {"name": name, **slo, "objective_ratio": judged[kept]})
     if kept:
-        yield Candidate("tighter", {**slo, "name": f"{name}-tighter", "objective_ratio": judged[kept - 1]}, name)
+        yield Candidate("tighter", {"name": f"{name}-tighter", **slo, "objective_ratio": judged[kept - 1]}, name)

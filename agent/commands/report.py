@@ -155,7 +155,9 @@ def _print(name: str, signals: Signals) -> None:
     print(f"{name}  ({signals.seconds:.1f} s covered by readings)")
     missing: list[str] = []
     _print_fields(signals, "", missing)
-    if missing:
+    if missing and signals.requests_running is None:
+        print("  unknown: all else, as no engine was read here (--json names it)")
+    elif missing:
         print(fill("unknown: " + ", ".join(missing), 110, initial_indent="  ", subsequent_indent=" " * 11))
     print()
 

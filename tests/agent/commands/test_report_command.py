@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from h200 import RECORDING, needs_h200
 from recorded import START, page, recording
 
 from agent.cli import main
@@ -65,6 +66,15 @@ def test_text_is_for_people(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert sum("unknown" in line for line in out.splitlines()) == 2, "what it lacks stands in one place; and the hint"
     assert "e+" not in out
     assert "nan" not in out
+
+
+@needs_h200
+def test_of_a_gpu_forty_signals_of_engines_are_not_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(RECORDING), "--target", "gpu-0"]) == 0
+    out = capsys.readouterr().out
+    assert "power_watts                      370" in out
+    assert "  unknown: all else, as no engine was read here (--json names it)\n" in out
+    assert "ttft_seconds" not in out
 
 
 def test_two_targets_have_a_total(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,6 +98,9 @@ def test_the_yaml_loads_as_it_stands(two_hours: Path, capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     pasted = parse_config(TARGET + out[out.index("\nslos:\n") :], "pasted")
     assert {slo.sli for slo in pasted.slos} == {"ttft", "e2e", "availability"}
+    assert all(
+        line.startswith("- name: ") for line in out[out.index("\nslos:\n") :].splitlines() if line.startswith("- ")
+    )
     assert "It is short" in out
     assert "preset chat" in out
     assert "95 %: TTFT at most 2.5 s" in out
