@@ -116,6 +116,11 @@ class Slo:
         """The share of events that may be bad: 1 - objective."""
         return 1.0 - self.objective_ratio
 
+    @property
+    def good_request_ratio(self) -> float:
+        """The share of requests that must be good at any time: of an SLO that counts slices, that of a good slice."""
+        return self.objective_ratio if self.slice_good_ratio is None else self.slice_good_ratio
+
 
 @dataclass(frozen=True, slots=True)
 class Burn:

@@ -137,7 +137,7 @@ def objectives_of(slos: Iterable[Slo]) -> tuple[Objective, ...]:
             asked += [("ttft", slo.ttft_seconds, slo), ("tpot", slo.tpot_seconds, slo)]
         elif slo.sli in ("ttft", "itl", "tpot"):
             asked.append((slo.sli, slo.threshold_seconds, slo))
-    return tuple(Objective(signal, limit, slo.objective_ratio) for signal, limit, slo in asked if limit is not None)
+    return tuple(Objective(signal, limit, slo.good_request_ratio) for signal, limit, slo in asked if limit is not None)
 
 
 def _kept(increments: Iterable[Increment], objectives: Sequence[Objective]) -> bool | None:

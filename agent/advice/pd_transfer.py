@@ -154,7 +154,9 @@ def _meets(itl: Sequence[SloStatus], gap_seconds: float, share: float) -> bool |
     if not itl:
         return None
     return all(
-        gap_seconds <= (status.slo.threshold_seconds or 0.0) or share <= status.slo.budget_ratio for status in itl
+        gap_seconds <= (status.slo.threshold_seconds or 0.0) or share <= 1.0 - status.slo.good_request_ratio
+        for status in itl
+        for status in itl
     )
 
 

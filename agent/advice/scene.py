@@ -70,7 +70,7 @@ class Scene:
         if buckets is None or status.slo.threshold_seconds is None:
             return False
         share = share_over(buckets, status.slo.threshold_seconds, are_independent=False)
-        return share is not None and share.low is not None and share.low > status.slo.budget_ratio
+        return share is not None and share.low is not None and share.low > 1.0 - status.slo.good_request_ratio
 
     def dollars_per_hour(self, group: Sequence[TargetStatus]) -> float | None:
         """What these targets cost together; None unless each has a price."""
@@ -134,7 +134,7 @@ def engine_of(
 
 def objectives_of(statuses: Iterable[SloStatus]) -> tuple[Objective, ...]:
     """What these SLOs ask of one engine."""
-    promised = [(status.slo.sli, status.slo.threshold_seconds, status.slo.objective_ratio) for status in statuses]
+    promised = [(status.slo.sli, status.slo.threshold_seconds, status.slo.good_request_ratio) for status in statuses]
     return tuple(
         Objective(signal, seconds, ratio)
         for sli, seconds, ratio in promised

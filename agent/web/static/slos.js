@@ -78,8 +78,12 @@ function card(slo, now) {
 
 function promise(slo) {
   const limit = isKnown(slo.threshold_seconds) ? seconds(slo.threshold_seconds) : "";
-  const said = PROMISES[slo.sli] ?? (() => `of ${slo.sli} events are good`);
-  return `${percent(slo.objective_ratio)} ${said(limit, slo.source === "canary" ? "canaries" : "requests")}, in any ${seconds(slo.period_seconds)}`;
+  const words = PROMISES[slo.sli] ?? (() => `of ${slo.sli} events are good`);
+  const said = words(limit, slo.source === "canary" ? "canaries" : "requests");
+  const counted = isKnown(slo.slice_seconds)
+    ? `of all ${seconds(slo.slice_seconds)} slices are good (${percent(slo.slice_good_ratio)} ${said})`
+    : said;
+  return `${percent(slo.objective_ratio)} ${counted}, in any ${seconds(slo.period_seconds)}`;
 }
 
 function source(slo) {
@@ -101,6 +105,7 @@ function budget(slo, level) {
       "p.fine",
       {},
       counts.total ? [`${number(counts.bad)} bad of ${number(counts.total)}`, unsure] : "No events in the period",
+      isKnown(slo.budget.empty_slices) ? `; ${number(slo.budget.empty_slices)} slices had no event, or nobody told of them` : "",
       isPartly ? `; ${percent(coverage)} of the period was watched, the rest counts as good` : "",
     ),
     isPartly && isKnown(observed) && el("p.fine", {}, "Of what was watched: ", el(observed < 0 ? "strong.bad-text" : "strong", {}, left(observed))),

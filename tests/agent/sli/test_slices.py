@@ -7,6 +7,7 @@ from fake_engine import FakeEngine
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.advice.carries import objectives_of
 from agent.config import State
 from agent.config_file import parse_config
 from agent.errors import ConfigError
@@ -153,6 +154,31 @@ def test_burn_is_of_slices_and_is_the_same_as_long_as_no_slice_ends() -> None:
     assert later.burns == (burn,)
 
 
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), min_size=6, max_size=120))
+def test_every_minute_is_what_plain_counting_says(looks: list[tuple[int, int]]) -> None:
+    """Each look 10 s after the one before, and through `tick`: the same as adding up six looks and dividing once."""
+    world = World()
+    for good, bad in looks:
+        world.happen(good, bad)
+        world.look(world.now + 10)
+    minutes = [looks[first : first + 6] for first in range(0, len(looks) // 6 * 6, 6)]
+    sums = [(sum(good for good, _ in one), sum(bad for _, bad in one)) for one in minutes]
+    busy = [(good, good + bad) for good, bad in sums if good + bad]
+    is_good = [10 * good >= 9 * every for good, every in busy]
+    world.now = T0 + MINUTE * len(minutes)
+    budget = world.status().budget
+    assert budget.counts == Counts(good=pytest.approx(sum(is_good)), bad=pytest.approx(len(busy) - sum(is_good)))
+    assert budget.empty_slices == pytest.approx(len(minutes) - len(busy))
+
+
+def test_advice_plans_for_what_a_good_slice_needs() -> None:
+    """99 % of minutes at 90 % of requests: an engine that keeps 90 % at all times keeps it; 99 % nobody promised."""
+    (asked,) = objectives_of([promise()])
+    assert asked.objective_ratio == 0.9
+    (asked,) = objectives_of([promise(slice_seconds=None, slice_good_ratio=None)])
+    assert asked.objective_ratio == 0.99
+
+
 def test_an_excluded_minute_is_neither_bad_nor_empty() -> None:
     out = Exclusion(("*",), "move", from_seconds=T0 + MINUTE, to_seconds=T0 + 2 * MINUTE)
     world = World(exclusions=(out,)).minute(5).minute(0, 5).minute(0).minute(5)
@@ -161,10 +187,15 @@ def test_an_excluded_minute_is_neither_bad_nor_empty() -> None:
     assert budget.empty_slices == pytest.approx(1)
 
 
-async def test_a_restart_in_the_middle_of_a_slice_changes_no_verdict(tmp_path: Path) -> None:
-    """8 good before and 2 bad after the restart are one bad minute; forgetting either half would show another."""
+@pytest.mark.parametrize(("before", "told"), [(8, Counts(bad=1)), (19, Counts(good=1))])
+async def test_a_restart_in_the_middle_of_a_slice_changes_no_verdict(
+    tmp_path: Path, before: float, told: Counts
+) -> None:
+    """2 bad after the restart: with 8 good before it a bad minute, which without them would be good; with 19 a good
+    one, which they alone would make bad.
+    """
     world = World()
-    world.happen(8, 0)
+    world.happen(before, 0)
     world.look(T0 + 20)
     keeper = Keeper(State(path=tmp_path / "s.db"))
     keeper.open(world.plan, T0)
@@ -176,7 +207,7 @@ async def test_a_restart_in_the_middle_of_a_slice_changes_no_verdict(tmp_path: P
     world.happen(0, 2)
     world.look(T0 + 30)
     world.now = T0 + MINUTE
-    assert world.status().budget.counts == Counts(bad=1)
+    assert world.status().budget.counts == told
 
 
 def test_slices_of_another_length_or_ratio_begin_anew() -> None:

@@ -59,6 +59,19 @@ async def test_an_slo_card_shows_the_arithmetic(serve: Serve, page: Page) -> Non
     assert "3,150" in str(counts)
 
 
+async def test_an_slo_of_slices_promises_slices(serve: Serve, page: Page) -> None:
+    """99 % of first tokens is not what it promises: 99 % of minutes is, each with 95 % of its first tokens."""
+    world = fake_view.burning()
+    state = world.snapshot()
+    first, *others = state.slos
+    slo = replace(first.slo, slice_seconds=60.0, slice_good_ratio=0.95)
+    sliced = replace(first, slo=slo, budget=replace(first.budget, empty_slices=17.0))
+    await opened(serve, page, replace(world, snapshot_now=replace(state, slos=(sliced, *others))))
+    card = await page.text("#slos article")
+    assert "99 % of all 60 s slices are good (95 % of first tokens come within 2.5 s), in any 30 d" in card
+    assert "17 slices had no event, or nobody told of them" in card
+
+
 @pytest.mark.parametrize(
     ("slo", "pill", "budget"),
     [
