@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.advice.capacity import Prediction, predict
-from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, GroupView, Scene, alternative, objectives_of, view_of
+from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, GroupView, Scene, alternative, objectives_of
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 
 VERIFY_SECONDS = 3_600.0
@@ -20,7 +20,7 @@ def infeasible(scene: Scene) -> Iterator[Recommendation]:
         promises = [status for status in scene.promises(group) if scene.misses(group, status)]
         if not promises or role == "prefill":
             continue
-        view = view_of(scene, group)
+        view = scene.view(group)
         if view is None:
             continue
         for status in promises:

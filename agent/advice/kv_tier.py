@@ -7,7 +7,7 @@ which both are equal. All four are measured: nothing here is a list price.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene, view_of
+from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene
 from agent.model import Evidence, Recommendation, TargetStatus
 from agent.signals.sums import Sums, add_up
 
@@ -48,10 +48,10 @@ def tier_use(sums: Sums, compute_seconds_per_token: float) -> TierUse | None:
 def kv_tier(scene: Scene) -> Iterator[Recommendation]:
     """At most one per model and role. None where the tier pays, and where no model tells what computing costs."""
     for (model, role), group in scene.groups().items():
-        sums = add_up(scene.increments(group, LOAD_SECONDS))
-        if role == "decode" or not sums.counter("kv_offload_load_bytes_total"):
+        increments = scene.increments(group, LOAD_SECONDS)
+        if role == "decode" or not any(i.counters.get(("kv_offload_load_bytes_total", "")) for i in increments):
             continue
-        view = view_of(scene, group)
+        sums, view = add_up(increments), scene.view(group)
         use = None if view is None else tier_use(sums, view.engine.steps.prefill_seconds_per_token)
         if use is not None and use.loss_ratio > LEAST_LOSS_RATIO:
             yield _recommend(scene, model, role, group, use)

@@ -153,8 +153,9 @@ def _span(increment: Increment) -> float:
 def _drives(plan: Plan, status: SloStatus, target: TargetStatus) -> bool:
     wanted = plan.advice.slo_names
     is_chosen = status.slo.name in wanted if wanted else status.slo.sli == "ttft"
-    is_paging = any(burn.is_burning and burn.pair.severity == "page" for burn in status.burns)
-    return is_chosen and is_paging and concerns(status.slo, plan.targets.get(target.name), target.model)
+    if not is_chosen or not any(burn.is_burning and burn.pair.severity == "page" for burn in status.burns):
+        return False
+    return concerns(status.slo, plan.targets.get(target.name), target.model)
 
 
 def _recommend(

@@ -1,7 +1,7 @@
 """The scene a rule looks at: what is promised, who serves, and what engines have shown of themselves."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import get_args
 
@@ -14,9 +14,8 @@ from agent.advice.token_budget import infer_token_budget
 from agent.advice.traffic import Traffic, traffic_of
 from agent.model import SloStatus, TargetStatus
 from agent.plan import Plan
-from agent.signals.sums import add_up
 from agent.sli.count import concerns
-from agent.stats.buckets import merged, share_over
+from agent.stats.buckets import Buckets, merged, share_over
 from agent.windows import Increment, Windows
 
 LOAD_SECONDS = 300.0  # what the load is now
@@ -31,13 +30,22 @@ USUAL_SPREAD = 0.3  # of lengths around their mean, where only the mean is known
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything at one moment. Rules read it and nothing else."""
+    """Everything at one moment. Rules read it and nothing else; what several of them ask for is computed once."""
 
     plan: Plan
     statuses: Sequence[TargetStatus]
     slos: Sequence[SloStatus]
     windows: Windows
     now_seconds: float
+    _increments: dict[tuple[float, tuple[str, ...]], Sequence[Increment]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _observed: dict[tuple[str, tuple[str, ...]], Buckets | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _views: dict[tuple[str, ...], "GroupView | None"] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def groups(self) -> Mapping[tuple[str, str], list[TargetStatus]]:
         """The vLLM targets that answer, by model and role."""
@@ -47,11 +55,20 @@ class Scene:
                 found.setdefault((status.model, status.role), []).append(status)
         return dict(sorted(found.items()))
 
-    def increments(self, group: Iterable[TargetStatus], seconds: float) -> list[Increment]:
+    def increments(self, group: Iterable[TargetStatus], seconds: float) -> Sequence[Increment]:
         """What these targets did in the last so many seconds, in the order of time."""
-        names = [status.name for status in group]
-        found = self.windows.between(self.now_seconds - seconds, self.now_seconds, names)
-        return sorted(found, key=lambda increment: increment.to_seconds)
+        place = seconds, tuple(status.name for status in group)
+        if place not in self._increments:
+            found = self.windows.between(self.now_seconds - seconds, self.now_seconds, place[1])
+            self._increments[place] = sorted(found, key=lambda increment: increment.to_seconds)
+        return self._increments[place]
+
+    def view(self, group: Sequence[TargetStatus]) -> "GroupView | None":
+        """The group as its model sees it; see `view_of`."""
+        names = tuple(status.name for status in group)
+        if names not in self._views:
+            self._views[names] = view_of(self, group)
+        return self._views[names]
 
     def promises(self, group: Sequence[TargetStatus]) -> list[SloStatus]:
         """The latency SLOs that these targets are to keep."""
@@ -64,13 +81,18 @@ class Scene:
 
     def misses(self, group: Sequence[TargetStatus], status: SloStatus) -> bool:
         """Whether more requests (gaps, for itl) than the budget allows were surely too slow in the last minutes."""
-        signal = f"{status.slo.sli}_seconds"
-        found = (increment.histograms.get(signal) for increment in self.increments(group, LOAD_SECONDS))
-        buckets = merged(buckets for buckets in found if buckets is not None)
+        buckets = self._together(group, f"{status.slo.sli}_seconds")
         if buckets is None or status.slo.threshold_seconds is None:
             return False
         share = share_over(buckets, status.slo.threshold_seconds, are_independent=False)
         return share is not None and share.low is not None and share.low > 1.0 - status.slo.good_request_ratio
+
+    def _together(self, group: Sequence[TargetStatus], signal: str) -> Buckets | None:
+        """The observations of the last minutes; None where no page had the histogram."""
+        place = signal, tuple(status.name for status in group)
+        if place not in self._observed:
+            self._observed[place] = observations(self.increments(group, LOAD_SECONDS), signal)
+        return self._observed[place]
 
     def dollars_per_hour(self, group: Sequence[TargetStatus]) -> float | None:
         """What these targets cost together; None unless each has a price."""
@@ -99,9 +121,9 @@ def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
     book = CapacityBook()
     book.take(increments, lambda key: Kind(key.model, "", ""))
     learned = next(iter(book.learned.values()), None)
-    traffic = traffic_of(scene.increments(group, LOAD_SECONDS))
     if learned is None or (steps := learned.steps) is None or steps.samples < LEAST_STRETCHES:
         return None
+    traffic = traffic_of(scene.increments(group, LOAD_SECONDS))
     if traffic.felt_running is None:
         return None
     if traffic.input_tokens is None or traffic.output_tokens is None or (traffic.requests or 0.0) < LEAST_REQUESTS:
@@ -124,12 +146,18 @@ def engine_of(
     learned: Learned, steps: StepModel, increments: Sequence[Increment], traffic: Traffic
 ) -> tuple[EngineCapacity, str]:
     """The engine with what its pages tell or let infer, and where its token budget comes from."""
-    sums, samples = add_up(increments), learned.book.samples
+    samples = learned.book.samples
     decode = median(steps.seconds(0.0, s.decoded_tokens / s.steps, s.kv_token_steps / s.steps) for s in samples)
-    gaps = sums.histogram("itl_seconds")
-    budget, source = infer_token_budget(sums.histogram("step_tokens"), gaps, traffic.input_tokens, steps, decode)
+    sizes, gaps = observations(increments, "step_tokens"), observations(increments, "itl_seconds")
+    budget, source = infer_token_budget(sizes, gaps, traffic.input_tokens, steps, decode)
     limits = EngineLimits(budget, DEFAULT_SEQUENCES, learned.kv_capacity_tokens)
     return EngineCapacity(steps, limits, learned.front_end_seconds(budget) or 0.0), source
+
+
+def observations(increments: Iterable[Increment], signal: str) -> Buckets | None:
+    """All observations of one histogram; None where no page had it."""
+    found = (increment.histograms.get(signal) for increment in increments)
+    return merged(buckets for buckets in found if buckets is not None)
 
 
 def objectives_of(statuses: Iterable[SloStatus]) -> tuple[Objective, ...]:

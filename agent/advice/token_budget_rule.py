@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.advice.capacity import Objective, Prediction, Signal, predict
-from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, alternative, objectives_of, view_of
+from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, alternative, objectives_of
 from agent.model import Evidence, Figure, Recommendation, SloStatus, TargetStatus
 from agent.signals.sums import add_up
 from agent.stats.buckets import share_over
@@ -19,7 +19,7 @@ def token_budget(scene: Scene) -> Iterator[Recommendation]:
     for (model, role), group in scene.groups().items():
         promises = scene.promises(group)
         missed = [s for s in promises if s.slo.sli == "itl" and scene.misses(group, s)]
-        view = view_of(scene, group) if missed and role != "prefill" else None
+        view = scene.view(group) if missed and role != "prefill" else None
         if view is None:
             continue
         advice = _advise(scene, model, role, group, view, missed[0], objectives_of(promises))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.advice.capacity import Objective, predict
-from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, objectives_of, view_of
+from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, objectives_of
 from agent.advice.token_budget_rule import budgets
 from agent.advice.topologies import Outlook, Transfer, outlooks
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
@@ -27,7 +27,7 @@ def topology(scene: Scene) -> Iterator[Recommendation]:
         missed = [s for s in promises if s.slo.sli == "itl" and scene.misses(group, s)]
         if role != "aggregated" or not missed or not LEAST_REPLICAS <= len(group) <= LARGEST_GROUP:
             continue
-        view, objectives = view_of(scene, group), objectives_of(promises)
+        view, objectives = scene.view(group), objectives_of(promises)
         rate = None if view is None else view.traffic.rate
         if view is None or rate is None or _a_budget_keeps_them(view, objectives):
             continue

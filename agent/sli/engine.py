@@ -6,7 +6,7 @@ from agent.model import Counts, SliName, Slo
 from agent.own_traffic import Own
 from agent.sli.goodput import JointRequests
 from agent.sli.pending import Ended, Inside, PendingRequests
-from agent.stats.buckets import split_at
+from agent.stats.buckets import numbers_at, split_at
 from agent.windows import Increment
 
 ANSWERED_REASONS = ("stop", "length", "repetition")
@@ -82,6 +82,9 @@ def _split(increment: Increment, signal: str, threshold: float | None) -> Ended:
     buckets = increment.histograms.get(signal)
     if buckets is None or threshold is None:
         return Ended()
+    if increment.own is None:
+        good, bad, undecided = numbers_at(buckets, threshold)
+        return Ended(good, 0.0, bad, undecided)
     counts = _users(increment, signal, threshold, split_at(buckets, threshold))
     return Ended(in_time=counts.good, bad=counts.bad, undecided=counts.undecided)
 

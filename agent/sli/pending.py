@@ -8,12 +8,12 @@ same reading in which another arrives cannot be told apart from the one that cam
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agent.model import Counts
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """Requests that ended between two readings, by what their end says.
 
     `bad` ones ended too late, or failed; `undecided` ones may have been late; `in_time` ones were not; `answered` ones

@@ -111,12 +111,18 @@ def _mean(buckets: Buckets) -> float | None:
 
 def split_at(buckets: Buckets, threshold: float) -> Counts:
     """Observations at most `threshold` (good), above it (bad), and in the bucket around it (undecided)."""
+    return Counts(*numbers_at(buckets, threshold))
+
+
+def numbers_at(buckets: Buckets, threshold: float) -> tuple[float, float, float]:
+    """`split_at` without its noun, for the many."""
     edges, counts = buckets.edges, buckets.counts
     inside = bisect_right(edges, threshold)  # so many buckets end at or below it
     good = float(sum(counts[:inside]))
     if threshold <= 0 or (inside and edges[inside - 1] == threshold):
-        return Counts(good, float(sum(counts[inside:])))
-    return Counts(good, float(sum(counts[inside + 1 :])), float(sum(counts[inside : inside + 1])))
+        return good, float(sum(counts[inside:])), 0.0
+    around = float(counts[inside]) if inside < len(counts) else 0.0
+    return good, float(sum(counts[inside + 1 :])), around
 
 
 def share_over(buckets: Buckets, threshold: float, *, are_independent: bool = True) -> Figure | None:
