@@ -1,7 +1,7 @@
 """Rule: scale, out and in, so that the objectives hold when a new replica could at the earliest serve, and no more."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from agent.advice.advisor import Advisor, GroupMemory, Named, by_group
@@ -45,7 +45,11 @@ def scale(
         promised = [status for status in slos if any(_drives(plan, status.slo, member) for member in members)]
         if memory is None or not promised:
             continue
+        rates = memory.demand.rates(3)
+        latest = next((rate for rate in reversed(rates) if rate is not None), None)
         group, lead = advisor.group_of(plan, members, windows, now_seconds), advisor.lead_seconds(plan, name)
+        if latest is None:  # pages that are read, and no longer tell how many come
+            group = replace(group, quality_ratio=0.0)
         serving = [member.name for member in members if member.health == "up"]
         carried = _carried(plan, advisor, memory, members, serving, promised, windows, now_seconds)
         forecast = memory.forecaster.forecast()
@@ -55,8 +59,6 @@ def scale(
         wish = wished(
             group, forecast, carried, waiting, memory.steadiness, bounds, lead, now_seconds, is_pressed=pressed
         )
-        rates = memory.demand.rates(3)
-        latest = next((rate for rate in reversed(rates) if rate is not None), None)
         advice, confidence = None, 0.0
         if forecast is not None and carried is not None:
             confidence = _confidence(group, carried)

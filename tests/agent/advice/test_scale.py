@@ -39,6 +39,17 @@ def test_scrape_loss_never_shrinks_anything(loss: float) -> None:
     assert fleet.wishes[-1].reason in ("bad_data", "holding", "no_model")
 
 
+@pytest.mark.parametrize("name", ["time_to_first_token", "num_requests_waiting"])
+def test_pages_that_no_longer_tell_the_load_never_shrink_anything(name: str) -> None:
+    """Every page is read, but what arrivals are counted by is gone (another vLLM, a proxy that filters): no load is
+    known, and the last one that was does not stand for it.
+    """
+    fleet = WatchedFleet(steady, 6, hides=lambda line, at: at > T0 + 180 and name in line)
+    fleet.go(900.0)
+    assert {wish.value for wish in fleet.wishes} == {6}
+    assert (fleet.wishes[-1].reason, fleet.wishes[-1].confidence) == ("bad_data", 0.0)
+
+
 def test_lost_replicas_are_not_said_to_carry_anything() -> None:
     """Two of five never answer again: what is there carries as three do, and so does what is advised less two."""
     fleet = WatchedFleet(

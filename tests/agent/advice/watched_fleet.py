@@ -34,11 +34,14 @@ SLOS = (
 
 @dataclass(slots=True)
 class WatchedFleet:
-    """`rate` gives requests per second by seconds since the start; `fails` says which scrape (target, time) fails."""
+    """`rate` gives requests per second by seconds since the start; `fails` says which scrape (target, time) fails,
+    `hides` which line of a page is not there.
+    """
 
     rate: Callable[[float], float]
     replicas: int
     fails: Callable[[str, float], bool] = lambda _name, _at: False
+    hides: Callable[[str, float], bool] = lambda _line, _at: False
     memory: Memory = field(default_factory=Memory)
     effects: list[Effects] = field(default_factory=list)
     plan: Plan = field(init=False)
@@ -88,4 +91,5 @@ class WatchedFleet:
                 self.memory.windows.take(Reading(replica.name, "vllm", self._now, "timeout", "no page within 5 s"))
                 continue
             page = self._pages.setdefault(replica.name, SystemPage("vllm"))
-            self.memory.windows.take(page.read(replica.page.text(), replica.name, self._now))
+            lines = [line for line in replica.page.text().splitlines() if not self.hides(line, self._now)]
+            self.memory.windows.take(page.read("\n".join(lines) + "\n", replica.name, self._now))
