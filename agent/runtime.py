@@ -28,8 +28,9 @@ from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
 from probes.clock import Clock
 from probes.discovery.source import TargetSource
-from probes.nvml import GpuReader, in_own_thread, load_nvml
+from probes.nvml import GpuReader, load_nvml
 from probes.nvml_events import XidWatch
+from probes.own_thread import in_own_thread
 from probes.recording import RecordingWriter
 from probes.sample import ProbeResult, Reading
 from probes.scrape import Scraper

@@ -1,21 +1,18 @@
 """GPUs of this node through NVML. The library is an argument; its calls block, so a thread of their own makes them."""
 
-import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from probes.nvml_calls import gpu_calls, memory_calls
 from probes.nvml_events import XidWatch
 from probes.nvml_gpm import GpmMeter
 from probes.nvml_reading import SIGNALS, gpu_reading
+from probes.own_thread import in_own_thread
 from probes.sample import PageWarning, Reading
 
-__all__ = ["SIGNALS", "GpuReader", "gpu_reading", "in_own_thread", "load_nvml"]
-
-Answer = TypeVar("Answer")
+__all__ = ["SIGNALS", "GpuReader", "gpu_reading", "load_nvml"]
 
 NOT_SUPPORTED_CODES = (3, 13)  # NVML_ERROR_NOT_SUPPORTED, NVML_ERROR_FUNCTION_NOT_FOUND (nvml.h)
 OUTCOMES: Final = {4: "no_permission", 15: "gpu_lost", 16: "reset_required"}  # by return code (nvml.h); else nvml_error
@@ -38,33 +35,6 @@ def load_nvml() -> tuple[Any, str]:
     except pynvml.NVMLError as error:
         return None, str(error)
     return pynvml, ""
-
-
-async def in_own_thread(call: Callable[[], Answer]) -> Answer:
-    """What `call` returns, from a daemon thread: one that never returns keeps neither loop nor exit waiting."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Answer] = loop.create_future()
-
-    def settle(value: Answer | None, error: Exception | None) -> None:
-        if answer.done():
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            answer.set_result(value)  # type: ignore[arg-type]  # no error: it is the answer
-
-    def work() -> None:
-        value: Answer | None = None
-        failure: Exception | None = None
-        try:
-            value = call()
-        except Exception as error:  # noqa: BLE001  handed on to whoever waits
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, value, failure)
-
-    threading.Thread(target=work, name="nvml", daemon=True).start()
-    return await answer
 
 
 @dataclass(slots=True)

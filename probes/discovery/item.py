@@ -43,16 +43,26 @@ class HttpDiscovery(DiscoveryItem):
 
 
 class DnsDiscovery(DiscoveryItem):
-    """Targets from the addresses of a name, such as a headless service's. The system's resolver is asked."""
+    """Targets from a name: its addresses, such as a headless service's, or the servers of its SRV records."""
 
     kind: Literal["dns"] = "dns"
-    name: str = Field(min_length=1, description="Name whose A and AAAA records are the targets.")
-    port: int = Field(ge=1, le=65535, description="Port of every one of them.")
-    family: Literal["A", "AAAA", "both"] = Field("A", description="Which records: A, AAAA or both.")
+    name: str = Field(
+        min_length=1, description="The name; for SRV the full one, such as _http._tcp.vllm.serving.svc.cluster.local."
+    )
+    port: int | None = Field(None, ge=1, le=65535, description="Port of every address; SRV records say their own.")
+    family: Literal["A", "AAAA", "both", "SRV"] = Field(
+        "A", description="Which records: A, AAAA or both by the system's resolver; SRV by the servers of resolv.conf."
+    )
     target_kind: System = Field("vllm", description="What answers there.")
     labels: dict[str, str] = Field(default_factory=dict, description="Labels of every target, such as {role: decode}.")
     refresh_seconds: Seconds = Field(30, description="How often the name is resolved, seconds.")
     timeout_seconds: Seconds = Field(5, description="Longest wait for the resolver, seconds.")
+
+    @model_validator(mode="after")
+    def _one_port(self) -> Self:
+        if (self.family == "SRV") == (self.port is not None):
+            raise ValueError("expected a port, or family: SRV, whose records have their own; not both")
+        return self
 
 
 class KubernetesDiscovery(DiscoveryItem):

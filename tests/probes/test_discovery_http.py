@@ -139,7 +139,7 @@ async def test_a_name_that_cannot_be_resolved_keeps_the_last_list(monkeypatch: p
     def fails(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", fails)
+    monkeypatch.setattr(socket, "getaddrinfo", fails)
     assert await refreshed(source) == before
     assert source.trouble == (
         "dns 127.0.0.1: the name cannot be resolved. The last good list (1 targets) stays in use."
@@ -166,7 +166,8 @@ def test_an_entry_without_a_kind_is_a_file(entry: dict[str, object], kind: type)
     [
         ({"kind": "http", "url": "sd:1/x"}, "expected an address"),
         ({"kind": "http", "url": "http://u:p@sd/x"}, "no user or password"),
-        ({"kind": "dns", "name": "vllm"}, "port"),
+        ({"kind": "dns", "name": "vllm"}, "expected a port, or family: SRV"),
+        ({"kind": "dns", "name": "vllm", "port": 1, "family": "SRV"}, "not both"),
         ({"kind": "kubernetes", "namespace": "x", "all_namespaces": True}, "either namespace or all_namespaces"),
         ({"kind": "consul"}, "consul"),
     ],

@@ -8,7 +8,8 @@ import pynvml
 import pytest
 from fake_nvml import FakeNvml, NVMLError
 
-from probes.nvml import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS, GpuReader, gpu_reading, in_own_thread
+from probes.nvml import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS, GpuReader, gpu_reading
+from probes.own_thread import in_own_thread
 from probes.sample import Reading
 
 NOT_SUPPORTED, NO_PERMISSION, GPU_LOST, RESET_REQUIRED, UNKNOWN = 3, 4, 15, 16, 999
