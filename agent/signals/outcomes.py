@@ -15,12 +15,17 @@ AFTER_SCHEDULING = ("ModelServerError",)  # the endpoint picker's code for what 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Requests by how they ended. `failed` is by reason, in the router's words; `refused` were the client's fault."""
+    """Requests by how they ended. `failed` is by reason, in the router's words; `refused` were the client's fault.
+
+    `overdrawn`: so many more ended otherwise than were counted as gone out; they went out, and were taken to be
+    answered, before these rises began.
+    """
 
     answered: float = 0.0
     failed: Mapping[str, float] = field(default_factory=dict)
     cancelled: float = 0.0
     refused: float = 0.0
+    overdrawn: float = 0.0
 
     @property
     def failures(self) -> float:
@@ -47,11 +52,13 @@ def _endpoint_picker(counters: Mapping[SignalKey, float]) -> Outcomes:
     """Scheduled requests are counted when they go out; failures of their endpoints are among them, others are not."""
     scheduled = sum(_by_label(counters, "router_scheduled_requests_total").values())
     errors = _by_label(counters, "router_failed_requests_total")
+    answered = scheduled - _sum_of(errors, (*AFTER_SCHEDULING, *HUNG_UP))
     return Outcomes(
-        max(0.0, scheduled - _sum_of(errors, (*AFTER_SCHEDULING, *HUNG_UP))),
+        max(0.0, answered),
         _without(errors, (*CLIENTS_FAULTS, *HUNG_UP)),
         _sum_of(errors, HUNG_UP),
         _sum_of(errors, CLIENTS_FAULTS),
+        max(0.0, -answered),
     )
 
 
@@ -68,15 +75,17 @@ def _vllm_router(counters: Mapping[SignalKey, float]) -> Outcomes:
     answered = sum(_by_label(counters, "router_answered_requests_total").values())
     exhausted = sum(_by_label(counters, "router_exhausted_requests_total").values())
     failed = {**before, "prefill": in_prefill, "decode": in_decode, "every attempt failed": exhausted}
-    went_well = answered + max(0.0, pd_requests - in_prefill - in_decode)
-    return Outcomes(went_well, {why: n for why, n in failed.items() if n})
+    through_both = pd_requests - in_prefill - in_decode
+    went_well = answered + max(0.0, through_both)
+    return Outcomes(went_well, {why: n for why, n in failed.items() if n}, overdrawn=max(0.0, -through_both))
 
 
 def _production_stack(counters: Mapping[SignalKey, float]) -> Outcomes:
     """Requests are counted when they come in."""
     received = sum(_by_label(counters, "router_received_requests_total").values())
     errors = _by_label(counters, "router_failed_requests_total")
-    return Outcomes(max(0.0, received - sum(errors.values())), errors)
+    answered = received - sum(errors.values())
+    return Outcomes(max(0.0, answered), errors, overdrawn=max(0.0, -answered))
 
 
 _ARITHMETIC: Mapping[str, Callable[[Mapping[SignalKey, float]], Outcomes]] = {

@@ -17,7 +17,7 @@ from agent.sli.engine import (
 )
 from agent.sli.legs import HALVES, Legs, decode_limit
 from agent.sli.pending import Ended
-from agent.sli.router import router_counts
+from agent.sli.router import RouterBook
 from agent.sli.slices import Slices
 from agent.sli.span import span_counts
 from agent.sli.uncovered import SpanBalance
@@ -56,6 +56,7 @@ class PendingBook:
     spans: dict[tuple[str, str], SpanBalance] = field(default_factory=dict)  # by target and model
     legs: dict[tuple[str, str], Legs] = field(default_factory=dict)  # by SLO and model; not kept over a restart
     slices: dict[str, Slices] = field(default_factory=dict)  # those without a verdict, of the SLOs that count slices
+    routers: RouterBook = field(default_factory=RouterBook)
     _decode_limits: dict[str, float] = field(default_factory=dict)
     _has_both_halves: bool = False
     _of: tuple[tuple[Slo, ...], Mapping[str, TargetFacts]] | None = None  # what the rest was kept for
@@ -108,6 +109,8 @@ class PendingBook:
         lost = set(gone)
         for place in [place for place in self.balances if place[1] in lost]:
             del self.balances[place]
+        for place in [place for place in self.routers.overdrawn if place[1] in lost]:
+            del self.routers.overdrawn[place]
         for key in lost:
             self.spans.pop((key.target, key.model), None)
             for source in get_args(SliSource):
@@ -126,6 +129,8 @@ class PendingBook:
         for name in changed:
             windows.events.pop(name, None)
             self.slices.pop(name, None)
+        for place in [place for place in self.routers.overdrawn if place[0] in changed]:
+            del self.routers.overdrawn[place]
         gone = [place for place in self.balances if place[0] in changed or place[1].target not in targets]
         for place in gone:
             del self.balances[place]
@@ -242,7 +247,7 @@ def _count_routed(increment: Increment, windows: Windows, pending: PendingBook) 
     """One router's increment, for every SLO that counts by routers."""
     key = increment.key
     for slo in pending.concerned(key.target, key.model, "router"):
-        counts = router_counts(slo, increment)
+        counts = pending.routers.count(slo, increment)
         windows.events[slo.name].begin(increment.to_seconds)
         pending.record(slo, windows, increment.from_seconds, increment.to_seconds, counts)
 

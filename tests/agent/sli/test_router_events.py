@@ -15,6 +15,7 @@ from agent.tick import Memory, tick
 from agent.windows import Windows
 from probes.books import System
 from probes.page import SystemPage
+from probes.sample import Reading, Sample
 
 SHARED = Path(os.environ.get("SLO_AGENT_SHARED", Path(__file__).parents[4] / "shared")) / "data" / "pages"
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "pages"
@@ -124,6 +125,30 @@ def test_production_stacks_router_counts_what_comes_in() -> None:
     counters = {("router_received_requests_total", "m"): 120.0, ("router_failed_requests_total", "timeout"): 7.0}
     outcomes = outcomes_of("production_stack_router", counters)
     assert (outcomes.answered, outcomes.failures) == (113, 7)
+
+
+RECEIVED, ROUTER_FAILED = "router_received_requests_total", "router_failed_requests_total"
+SCHEDULED = "router_scheduled_requests_total"
+
+
+@pytest.mark.parametrize(
+    ("system", "went_out", "why"),
+    [
+        ("production_stack_router", RECEIVED, "timeout"),
+        ("llm_d_epp", SCHEDULED, "ModelServerError"),
+        ("vllm_router", "router_pd_requests_total", "decode"),
+    ],
+)
+def test_a_request_that_fails_after_its_page_is_counted_once(system: System, went_out: str, why: str) -> None:
+    """Ten came in and were counted; three of them fail a page later, when nothing comes in, and are bad. They were
+    taken to be good before, so of the next ten three are left out: 20 requests are 20 events.
+    """
+    failed = "router_pd_decode_failed_requests_total" if system == "vllm_router" else ROUTER_FAILED
+    windows = Windows()
+    for number, (came, broke) in enumerate([(0, 0), (10, 0), (10, 3), (20, 3)]):
+        samples = (Sample(went_out, "counter", "", "", came, "m"), Sample(failed, "counter", "", "", broke, why))
+        windows.take(Reading("front", system, T0 + 10 * number, samples=samples))
+    assert counted(promise(), windows) == Counts(good=17, bad=3)
 
 
 def test_an_engines_requests_are_not_the_routers_and_the_other_way_round() -> None:
