@@ -1,6 +1,6 @@
 """The engines of one target beside each other: with data parallelism one slow rank hides in the sums of all."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -22,7 +22,8 @@ class SlowRank:
 
 
 def itl_mean_by_engine(increments: Iterable[Increment]) -> Mapping[EngineKey, float]:
-    """Mean gap between two tokens, seconds, of each engine that shares its target with others; empty without such.
+    """Mean gap between two tokens, seconds, of each engine that shares its target and its model with others; empty
+    without such.
 
     An engine with too few gaps, or whose page has no sum, has none.
     """
@@ -36,16 +37,19 @@ def itl_mean_by_engine(increments: Iterable[Increment]) -> Mapping[EngineKey, fl
         counts[increment.key] += gaps.count
         sums[increment.key] = None if so_far is None or gaps.total is None else so_far + gaps.total
     means = {key: total / counts[key] for key, total in sums.items() if total is not None and counts[key] >= LEAST_GAPS}
-    targets = [key.target for key in means]
-    return {key: mean for key, mean in means.items() if targets.count(key.target) > 1}
+    pools = Counter((key.target, key.model) for key in means)
+    return {key: mean for key, mean in means.items() if pools[key.target, key.model] > 1}
 
 
 def slow_rank(increments: Iterable[Increment]) -> SlowRank | None:
-    """The slowest engine where it is slow beside the others of its target; None where all are alike, or unknown."""
+    """The slowest engine where it is slow beside the others of its target that serve the same model; None where all
+    are alike, or unknown.
+    """
     means = itl_mean_by_engine(increments)
     found = []
     for key, mean in means.items():
-        others = median(other for rank, other in means.items() if rank.target == key.target and rank != key)
+        pool = {rank: other for rank, other in means.items() if (rank.target, rank.model) == (key.target, key.model)}
+        others = median(other for rank, other in pool.items() if rank != key)
         if mean >= SLOW_TIMES * others:
             found.append(SlowRank(key.target, key.engine, mean, others))
     return max(found, key=lambda rank: rank.itl_mean_seconds, default=None)

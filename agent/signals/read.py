@@ -228,10 +228,14 @@ def _tier_ratios(sums: Sums) -> Mapping[str, float]:
 
 
 def _itl_by_engine(windows: Windows, start: float, end: float, names: Sequence[str]) -> Mapping[str, float]:
-    """Of one target that shows several engines; empty for any other, and for targets together."""
+    """Of one target that shows several engines, with their model where it shows several; empty for any other, and for
+    targets together.
+    """
     if len(names) != 1:
         return {}
-    return {key.engine: mean for key, mean in itl_mean_by_engine(windows.between(start, end, names)).items()}
+    means = itl_mean_by_engine(windows.between(start, end, names))
+    several = len({key.model for key in means}) > 1
+    return {f"{key.engine} of {key.model}" if several else key.engine: mean for key, mean in means.items()}
 
 
 def _power_watts(sums: Sums) -> float | None:

@@ -43,6 +43,17 @@ def test_one_slow_rank_of_a_target_is_named_with_its_gap(gap: float, code: str) 
     assert (cause.words == told) == (code == "slow_engine")
 
 
+def test_a_large_model_beside_a_small_one_is_no_slow_rank() -> None:
+    windows = Windows()
+    engines = [FakeEngine(model="small", running=1), FakeEngine(model="large", running=1)]
+    for step in range(3):
+        windows.take(page_of(engines, T0 + 10 * step))
+        for engine, each in zip(engines, (0.02, 0.2), strict=True):
+            engine.observe("itl_seconds", each, times=200)
+    cause = likely_cause(SLO, [STATUS], {"vllm-0": TargetFacts("", "aggregated", None)}, windows, T0 + 30)
+    assert cause.code == "unknown"
+
+
 CACHE_DOWN = TargetStatus(
     "cache", "lmcache", "down", T0, "connect_refused", "no metrics page for 40 s", "", "aggregated"
 )

@@ -300,3 +300,20 @@ def test_ranks_behind_one_address_are_told_beside_each_other() -> None:
     }
     assert means[("vllm-0",)] == pytest.approx({"0": 0.02, "1": 0.05})
     assert means[("vllm-1",)] == means[("vllm-0", "vllm-1")] == {}
+
+
+def test_two_models_behind_one_address_are_no_ranks() -> None:
+    """A gateway's page with a small and a large model: each is alone. With two ranks each, both are told by name."""
+
+    def means(*engines: FakeEngine) -> object:
+        windows = Windows()
+        for step in range(2):
+            windows.take(page_of(engines, 10.0 * step))
+            for engine in engines:
+                engine.observe("itl_seconds", 0.01 if engine.model == "small" else 0.04, 250)
+        return read_signals(windows, 0, 10, ("vllm-0",), Question()).itl_mean_seconds_by_engine
+
+    assert means(FakeEngine(model="small"), FakeEngine(model="large")) == {}
+    pairs = [FakeEngine(model=model, engine=engine) for model in ("small", "large") for engine in ("0", "1")]
+    told = {f"{engine} of {model}": gap for model, gap in (("small", 0.01), ("large", 0.04)) for engine in ("0", "1")}
+    assert means(*pairs) == pytest.approx(told)
