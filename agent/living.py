@@ -11,7 +11,7 @@ from agent.findings import Finding, Place, findings
 from agent.model import Counts, LatencyTotal, Snapshot
 from agent.plan import Plan
 from agent.planning import energy_price
-from agent.signals.read import Question, read_signals
+from agent.signals.read import Question, read_each_and_all
 from agent.signals.sources import with_sources
 from agent.span_log import NOBODYS, SpanLog
 from agent.stats.goodput import GoodputTarget
@@ -45,13 +45,9 @@ class LivingView:
         now, windows = self.now_seconds(), self.memory.windows
         names = [*self.plan.targets, *(n for n, log in windows.targets.items() if log.source == "nvml")]
         start = now - window_seconds
-        each = {
-            name: with_sources(
-                self.spans.add_to(read_signals(windows, start, now, [name], self._question([name])), start, now, [name])
-            )
-            for name in names
-        }
-        total = read_signals(windows, start, now, names, self._question(list(self.plan.targets)))
+        questions = {name: self._question([name]) for name in names}
+        found, total = read_each_and_all(windows, start, now, questions, self._question(list(self.plan.targets)))
+        each = {name: with_sources(self.spans.add_to(one, start, now, [name])) for name, one in found.items()}
         whole = with_sources(self.spans.add_to(total, start, now, [*names, NOBODYS]))
         return SignalsView(window_seconds, each, whole)
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from agent.model import Figure, Latency, Signals
 from agent.signals.economics import Energy, cost_per_second, economics
+from agent.signals.gathered import Gather, gather
 from agent.signals.pd import as_one_service, read_pools
 from agent.signals.ranks import itl_mean_by_engine
 from agent.signals.routing import object_store, router_work
-from agent.signals.sums import Sums, add_up
+from agent.signals.sums import Sums
 from agent.signals.transfer import kv_transfer
 from agent.signals.workload import workload
 from agent.stats.between import figure_between, latency_between, share_over_between
@@ -50,12 +51,31 @@ def read_signals(
 
     Prefill and decode instances among them are one service: a request that both saw counts once.
     """
-    names = list(targets)
-    found = _added_up(windows, start_seconds, end_seconds, names, question)
+    seen = gather(windows, start_seconds, end_seconds)
+    return _together(windows, start_seconds, end_seconds, list(targets), question, seen)
+
+
+def read_each_and_all(
+    windows: Windows,
+    start_seconds: float,
+    end_seconds: float,
+    questions: Mapping[str, Question],
+    question: Question,
+) -> tuple[dict[str, Signals], Signals]:
+    """`read_signals` of every target with its own question, and of all together; each is read once for both."""
+    seen = gather(windows, start_seconds, end_seconds)
+    each = {name: _together(windows, start_seconds, end_seconds, [name], own, seen) for name, own in questions.items()}
+    return each, _together(windows, start_seconds, end_seconds, list(questions), question, seen)
+
+
+def _together(
+    windows: Windows, start_seconds: float, end_seconds: float, names: list[str], question: Question, seen: Gather
+) -> Signals:
+    found = _added_up(windows, start_seconds, end_seconds, names, question, seen)
     prefill, decode = ([name for name in names if question.roles.get(name) == role] for role in ("prefill", "decode"))
     if not prefill or not decode:
         return _without_artefacts(found, bool(prefill), bool(decode))
-    served = _added_up(windows, start_seconds, end_seconds, [n for n in names if n not in prefill], question)
+    served = _added_up(windows, start_seconds, end_seconds, [n for n in names if n not in prefill], question, seen)
     pools = read_pools(windows.between(start_seconds, end_seconds, names), prefill, decode)
     return as_one_service(found, served, pools, question.thresholds)
 
@@ -68,15 +88,14 @@ def _without_artefacts(signals: Signals, prefills: bool, decodes: bool) -> Signa
 
 
 def _added_up(
-    windows: Windows, start_seconds: float, end_seconds: float, targets: Iterable[str], question: Question
+    windows: Windows, start_seconds: float, end_seconds: float, names: list[str], question: Question, seen: Gather
 ) -> Signals:
     """What each target saw, added up.
 
     Requests, tokens and latencies are the users': what was found of our canaries is not among them.
     """
-    names = list(targets)
-    increments = list(windows.settled(start_seconds, end_seconds, names))
-    sums = add_up(increments)
+    gathered = seen(names)
+    increments, sums = gathered.increments, gathered.sums
     probes = _probes(windows, start_seconds, end_seconds, names)
     answered = [result for result in probes if result.is_ok]
     seconds = sums.covered_seconds(*ENGINES)

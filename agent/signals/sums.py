@@ -47,8 +47,11 @@ class Sums:
         return {label: value for (name, label), value in self.counters.items() if name == signal}
 
     def histogram(self, signal: str) -> Buckets | None:
-        """All observations; None when no page had the histogram."""
-        return merged(self.histograms.get(signal, ()))
+        """All observations; None when no page had the histogram. They are added up when first asked for."""
+        parts = self.histograms.get(signal)
+        if parts and len(parts) > 1 and (whole := merged(parts)) is not None:
+            parts = self.histograms[signal] = [whole]
+        return parts[0] if parts else None
 
     def users_counter(self, signal: str, label: str = "") -> float | None:
         """The rise of a counter without our own part; None when no page had it."""
@@ -87,8 +90,9 @@ class Sums:
         ten seconds.
         """
         readings = sorted(self.gauges.get(signal, ()), key=lambda reading: reading.at_seconds)
-        stays = _stays(readings)
-        together = _Together(stays)
+        if len({reading.key for reading in readings}) == 1:
+            return _level_of_one(readings)
+        together = _Together(_stays(readings))
         means, weights, largest, last = 0.0, 0, -math.inf, 0.0
         for reading in readings:
             if together.take(reading):
@@ -98,6 +102,13 @@ class Sums:
                 largest = max(largest, together.largest / share)
                 last = together.last / share
         return Level(means / weights, largest, last) if weights else None
+
+
+def _level_of_one(readings: Sequence[GaugeReading]) -> Level:
+    """Of one engine every reading is all that is known."""
+    weights = sum(reading.spread.readings for reading in readings)
+    mean = sum(reading.spread.readings * reading.spread.mean for reading in readings) / weights
+    return Level(mean, max(reading.spread.largest for reading in readings), readings[-1].last)
 
 
 @dataclass(slots=True)
@@ -183,3 +194,24 @@ def add_up(increments: Iterable[Increment]) -> Sums:
                 sums.own_high[signal].append(ours.high)
         sums.spans[increment.key.source].append((increment.from_seconds, increment.to_seconds))
     return sums
+
+
+def together(parts: Iterable[Sums]) -> Sums:
+    """The sums of several targets as one. Their histograms are added up on the way."""
+    whole = Sums()
+    for part in parts:
+        for place, rise in part.counters.items():
+            whole.counters[place] += rise
+        for place, ours in part.own.items():
+            whole.own[place] += ours
+        for signal in part.histograms:
+            if (observed := part.histogram(signal)) is not None:
+                whole.histograms[signal].append(observed)
+        for mine, theirs in ((whole.own_low, part.own_low), (whole.own_high, part.own_high)):
+            for signal, buckets in theirs.items():
+                mine[signal].extend(buckets)
+        for signal, readings in part.gauges.items():
+            whole.gauges[signal].extend(readings)
+        for source, spans in part.spans.items():
+            whole.spans[source].extend(spans)
+    return whole

@@ -53,14 +53,15 @@ def _arrivals(increments: Iterable[Increment]) -> Iterable[tuple[float, EngineKe
     """(when read, engine, requests that came since it was read before): what ended, and what is newly inside."""
     inside: dict[EngineKey, float] = {}
     for increment in sorted(increments, key=lambda i: i.to_seconds):
-        running, waiting = (increment.gauges.get((g, "")) for g in ("requests_running", "requests_waiting"))
+        gauges = increment.gauges
+        running, waiting = gauges.get(("requests_running", "")), gauges.get(("requests_waiting", ""))
         if running is None or waiting is None:
             inside.pop(increment.key, None)
             continue
         before = 0.0 if increment.restarted else inside.get(increment.key)
         inside[increment.key] = running + waiting
-        ended = sum(n for (signal, _), n in increment.counters.items() if signal == "requests_finished_total")
         if before is not None:
+            ended = sum(n for (signal, _), n in increment.counters.items() if signal == "requests_finished_total")
             yield increment.to_seconds, increment.key, max(0.0, ended + running + waiting - before)
 
 
@@ -102,11 +103,11 @@ def _concurrency(increments: Iterable[Increment]) -> Level | None:
     """Requests inside, running and waiting together; of readings that were joined, the largest is at most so much."""
     sums = Sums()
     for increment in increments:
-        running, waiting = (increment.all_readings().get((g, "")) for g in ("requests_running", "requests_waiting"))
+        running, waiting = increment.readings_of("requests_running"), increment.readings_of("requests_waiting")
         if running is not None and waiting is not None:
             largest = running.largest + waiting.largest
             spread = Spread(running.mean + waiting.mean, largest, min(running.readings, waiting.readings))
-            last = sum(increment.gauges[g, ""] for g in ("requests_running", "requests_waiting"))
+            last = increment.gauges["requests_running", ""] + increment.gauges["requests_waiting", ""]
             sums.gauges["inside"].append(GaugeReading(increment.to_seconds, increment.key, last, spread))
     return sums.level("inside")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.model import Figure, Signals
 from agent.signals.economics import Energy
-from agent.signals.read import Question, read_signals
+from agent.signals.read import Question, read_each_and_all, read_signals
 from agent.stats.goodput import GoodputTarget, per_second
 from agent.windows import Windows
 from probes.sample import ProbeResult, Reading, Sample
@@ -169,6 +169,21 @@ def test_replicas_are_added_up_as_counts() -> None:
     assert total.ttft_seconds is not None
     assert total.ttft_seconds.p95 is not None
     assert (total.ttft_seconds.p95.low, total.ttft_seconds.p95.high) == (5.0, 10.0)
+
+
+@pytest.mark.parametrize("roles", [{}, {"vllm-0": "prefill", "vllm-1": "decode"}])
+def test_each_and_all_at_once_are_what_each_and_all_are_alone(roles: dict[str, str]) -> None:
+    windows, names = Windows(), ("vllm-0", "vllm-1", "vllm-2")
+    for number, name in enumerate(names):
+        engine = FakeEngine(name, running=number)
+        for step in range(5):
+            engine.finish(3 + number, ttft=0.5 + number)
+            windows.take(engine.reading(number + STEP * step))
+    asked = replace(ASKED, roles=roles)
+    each, every = read_each_and_all(windows, 0, 100, dict.fromkeys(names, asked), asked)
+    assert each == {name: seen(windows, 0, 100, name, asked=asked) for name in names}
+    assert every == seen(windows, 0, 100, *names, asked=asked)
+    assert every.requests_finished == sum(one.requests_finished or 0.0 for one in each.values()) or roles
 
 
 def test_gpu_readings_do_not_stretch_the_time_of_the_engines() -> None:

@@ -1,9 +1,11 @@
 """The load as signals: arrivals counted from what ended and what is inside, bursts, lengths, reuse, season."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from agent.increment import joined
 from agent.model import Counts, Events, Workload
 from agent.signals.sums import add_up
 from agent.signals.workload import workload
@@ -44,6 +46,16 @@ def test_arrivals_are_what_ended_and_what_is_newly_inside() -> None:
     """4 inside at first, then 5 end and 3 more are inside: 8 came. The first reading has none before it."""
     found = load([step(0, 0), step(1, 0, running=5.0, waiting=2.0, ended=5.0)])
     assert found.arrivals_per_second == pytest.approx(8 / 20)
+
+
+def test_a_reading_whose_last_page_lacks_the_queue_is_none_of_the_concurrency() -> None:
+    """Two readings that were joined: the first page told what is inside, the second did not."""
+    lacking = replace(step(1, 1), gauges={})
+    both = joined(step(0, 1), lacking)
+    assert both is not None
+    found = load([step(-1, 1, running=7.0), both])
+    assert found.concurrency is not None
+    assert found.concurrency.mean == 7
 
 
 def test_a_steady_stream_has_no_bursts_and_a_random_one_is_poisson() -> None:
