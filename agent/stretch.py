@@ -71,6 +71,8 @@ def names_in(windows: Windows, recorded: Recorded, target: str | None, start: fl
     names = [name for name in every if target in (None, name)]
     probed = any(start < result.at_seconds <= end for name in names for result in windows.probes.get(name, ()))
     if not probed and not any(True for _ in windows.between(start, end, names)):
+        if start <= recorded.first_seconds and end >= recorded.last_seconds:
+            raise EmptyStretchError("in the whole recording no target that is asked about answered once.")
         span = f"from {recorded.first_seconds:.1f} to {recorded.last_seconds:.1f}"
         raise EmptyStretchError(f"nothing was read between {start:.1f} and {end:.1f}; the recording has {span}.")
     return names

@@ -71,6 +71,9 @@ async def _record(config: Config, out: Path, seconds: float | None) -> str:
                 await asyncio.wait_for(stop.wait(), seconds)
     finally:
         writer.abandon()
+    for status in agent.view.snapshot().targets:
+        if status.last_seen_seconds is None:
+            print(f"warning: {status.name} never answered: {status.detail or 'no look has ended yet'}", flush=True)
     return agent.recording_trouble
 
 

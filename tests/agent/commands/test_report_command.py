@@ -68,6 +68,17 @@ def test_text_is_for_people(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "nan" not in out
 
 
+def test_a_recording_in_which_nobody_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two looks, both refused: no stretch of it has more, so no times are told."""
+    writer = RecordingWriter(tmp_path / "r.jsonl.gz")
+    for second in range(2):
+        refused = json.dumps({"outcome": "connect_refused", "detail": "", "source": "vllm"})
+        writer.write(Entry(START + second, "a", "scrape", refused))
+    writer.close()
+    assert main(["report", str(tmp_path / "r.jsonl.gz")]) == 2
+    assert "in the whole recording no target that is asked about answered once" in capsys.readouterr().err
+
+
 @needs_h200
 def test_of_a_gpu_forty_signals_of_engines_are_not_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(RECORDING), "--target", "gpu-0"]) == 0

@@ -145,6 +145,7 @@ def test_record_writes_what_it_saw_and_ends_by_itself(tmp_path: Path) -> None:
     with started(tmp_path, "record", "-c", str(path), "--out", str(out), "--for", "3s") as process:
         assert process.wait(PATIENCE_SECONDS) == 0
     assert f"wrote {out}" in (tmp_path / "out").read_text()
+    assert "warning: a never answered: " in (tmp_path / "out").read_text(), "told at the end, too"
     assert "alert" not in (tmp_path / "err").read_text(), "nobody is told, so nothing fires"
     assert not state.exists(), "the memory is that of the agent that runs"
     entries = list(read_entries(out))
