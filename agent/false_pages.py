@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from agent.model import BurnPair, Slo
 
 MONTH_SECONDS, HOUR_SECONDS, MINUTE_SECONDS = 2_592_000.0, 3_600.0, 60.0
-MONTHS = 12
+MONTHS = 100
+NONE_SEEN = 3.0  # of which none came, a Poisson count has at most this mean, with 95 % confidence
 MOST_EVENTS = 200_000  # that are drawn: a second or less
 NEVER_PER_MONTH = 0.01
 BLOCK_MINUTES = 60
@@ -21,7 +22,7 @@ Minute = tuple[float, float]  # (bad, all)
 
 
 def false_pages_a_month(slo: Slo, events_an_hour: float) -> float | None:
-    """Pages a month of a service that spends exactly its budget; 0 stands for fewer than one in a hundred months.
+    """Pages a month of a service that spends exactly its budget; 0 stands for fewer than `fewest_told_a_month`.
 
     None without page pairs and without traffic. Two pairs that fire at once are two pages, as they are two alerts.
     """
@@ -29,6 +30,13 @@ def false_pages_a_month(slo: Slo, events_an_hour: float) -> float | None:
     if not pairs or events_an_hour <= 0:
         return None
     return sum(_by_chance(slo, pair, events_an_hour) for pair in pairs)
+
+
+def fewest_told_a_month(slo: Slo, events_an_hour: float) -> float:
+    """What `false_pages_a_month` can tell from nothing: one in a hundred months, or what its dice can show."""
+    pairs = [pair for pair in slo.pairs if pair.severity == "page"]
+    is_thrown = not all(_never(slo, pair, events_an_hour) for pair in pairs)
+    return NONE_SEEN / _months(events_an_hour) if is_thrown else NEVER_PER_MONTH
 
 
 def pages_a_month_like(slo: Slo, minutes: Sequence[Minute], months: int = 6) -> float | None:
@@ -56,13 +64,21 @@ def block_minutes(history_minutes: int) -> int:
 
 
 def _by_chance(slo: Slo, pair: BurnPair, events_an_hour: float) -> float:
+    if _never(slo, pair, events_an_hour):
+        return 0.0
+    months = _months(events_an_hour)
+    return _begun(slo, pair, _drawn(slo.budget_ratio, events_an_hour, months * MONTH_SECONDS)) / months
+
+
+def _months(events_an_hour: float) -> float:
+    return min(float(MONTHS), MOST_EVENTS / (events_an_hour * MONTH_SECONDS / HOUR_SECONDS))
+
+
+def _never(slo: Slo, pair: BurnPair, events_an_hour: float) -> bool:
     expected = events_an_hour * slo.budget_ratio * pair.long_seconds / HOUR_SECONDS
     # Chernoff: a Poisson count of mean m reaches F m with a probability of at most exp(-m (F ln F - F + 1)).
     tail = math.exp(-expected * (pair.factor * math.log(pair.factor) - pair.factor + 1)) if pair.factor > 1 else 1.0
-    if tail * MONTH_SECONDS / pair.short_seconds < NEVER_PER_MONTH:
-        return 0.0
-    months = min(float(MONTHS), MOST_EVENTS / (events_an_hour * MONTH_SECONDS / HOUR_SECONDS))
-    return _begun(slo, pair, _drawn(slo.budget_ratio, events_an_hour, months * MONTH_SECONDS)) / months
+    return tail * MONTH_SECONDS / pair.short_seconds < NEVER_PER_MONTH
 
 
 def _drawn(bad_ratio: float, events_an_hour: float, seconds: float) -> Iterator[tuple[float, Minute]]:

@@ -10,8 +10,8 @@ from agent.burn_windows import standard_pairs
 from agent.commands.common import add_config, add_examples, count_of, finite, percent
 from agent.config import Config
 from agent.config_file import load_config
-from agent.errors import ConfigError
-from agent.false_pages import Minute, block_minutes, false_pages_a_month, pages_a_month_like
+from agent.errors import ConfigError, UsageError
+from agent.false_pages import Minute, block_minutes, false_pages_a_month, fewest_told_a_month, pages_a_month_like
 from agent.foresight import first_alert, warnings
 from agent.minutes import minutes_of
 from agent.model import Slo
@@ -27,6 +27,7 @@ from probes.systems import ASKABLE
 
 TARGET = '{name: vllm-0, url: "http://vllm-0:8000"}'
 DAY_MINUTES = 1440
+MOST_TRAFFIC = 1e9  # requests an hour
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
     config = load_config(options.config)
     if not config.targets and not config.discovery:
         raise ConfigError([f"{options.config}: nothing is watched. Add `targets: [{TARGET}]`, or discovery."])
+    if options.traffic is not None and not 0 < options.traffic <= MOST_TRAFFIC:
+        raise UsageError(f"--traffic is {options.traffic:g}, expected requests an hour above 0", "Write 600.")
     print(f"{options.config}: good.")
     minutes = minutes_of(options.recording, config) if options.recording else {}
     for line in _lines(config, options.traffic, minutes):
@@ -131,7 +134,7 @@ def _chance_lines(
     pages = false_pages_a_month(slo, an_hour) if an_hour else None
     if an_hour and pages is not None:
         noun = "slices" if slices_an_hour else "canaries" if canaries_an_hour else "requests"
-        said = "under 0.01" if pages == 0 else some(pages)
+        said = some(pages) if pages else f"under {some(fewest_told_a_month(slo, an_hour))}"
         yield f"  {'by chance':<22} {said} pages a month at {an_hour:,.0f} {noun} an hour, exactly on budget"
         if not canaries_an_hour:
             alike = "slices one after another" if slices_an_hour else "requests of one batch"

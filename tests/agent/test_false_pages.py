@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from agent.burn_windows import pairs_for
-from agent.false_pages import block_minutes, false_pages_a_month, pages_a_month_like
+from agent.false_pages import (
+    MONTHS,
+    MOST_EVENTS,
+    NEVER_PER_MONTH,
+    block_minutes,
+    false_pages_a_month,
+    fewest_told_a_month,
+    pages_a_month_like,
+)
 from agent.model import BurnPair, Slo
 
 MONTH = 30 * 86_400.0
@@ -27,6 +35,17 @@ def test_exactly_on_budget_by_chance(objective: float, an_hour: float, ungated: 
     gated = false_pages_a_month(promise(objective), an_hour)
     assert gated is not None
     assert gated <= 0.5
+
+
+def test_none_thrown_is_fewer_than_the_dice_could_show() -> None:
+    """At 600 requests an hour 99 % is quiet by Chernoff's bound. Where dice of so many months show no page, at most
+    three over those months are proven: the 95 % bound of a Poisson count of which none came.
+    """
+    assert false_pages_a_month(promise(0.99), 600) == 0.0
+    assert false_pages_a_month(promise(0.95, min_bad_events=10), 2) == 0.0
+    assert fewest_told_a_month(promise(0.99), 600) == NEVER_PER_MONTH
+    assert fewest_told_a_month(promise(0.95, min_bad_events=10), 2) == pytest.approx(3 / MONTHS)
+    assert fewest_told_a_month(promise(0.99), 30) == pytest.approx(3 / (MOST_EVENTS / (30 * 720)))
 
 
 def test_no_page_pairs_and_no_traffic_have_no_answer() -> None:

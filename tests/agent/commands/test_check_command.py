@@ -163,6 +163,14 @@ def test_a_derived_pair_is_told_beside_the_standard_one(tmp_path: Path, capsys: 
     assert "page/slow              6h and 30m above 6 times\n" in out
 
 
+@pytest.mark.parametrize("traffic", ["0", "-5", "1e300"])
+def test_a_traffic_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], traffic: str) -> None:
+    config = tmp_path / "agent.yaml"
+    config.write_text("targets: [{name: a, url: 'http://a'}]\n", encoding="utf-8")
+    assert main(["check", "-c", str(config), "--traffic", traffic]) == 2
+    assert "expected requests an hour above 0" in capsys.readouterr().err
+
+
 def test_pages_by_chance_at_a_given_traffic_and_of_months_like_a_recording(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
