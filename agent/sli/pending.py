@@ -92,8 +92,14 @@ class PendingRequests:
         self._arrived += max(0.0, balance)
         self._gone += left + max(0.0, -balance)
         self._in_flight = in_flight
+        if self._arrivals and at_seconds < self._arrivals[-1][0]:
+            self._set_back(self._arrivals[-1][0] - at_seconds)
         self._arrivals.append((at_seconds, self._arrived))
         return min(max(0.0, self._arrived_by(at_seconds - self.deadline_seconds) - self._gone), in_flight)
+
+    def _set_back(self, seconds: float) -> None:
+        """The clock was: who is inside has waited as long as before."""
+        self._arrivals = deque((at - seconds, arrived) for at, arrived in self._arrivals)
 
     def _clear(self, ends: float) -> float:
         """These ends without the ones that were charged as late while they were pending."""

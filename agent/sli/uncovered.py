@@ -66,8 +66,11 @@ class SpanBalance:
 
     def finish(self, from_seconds: float, to_seconds: float, count: float) -> list[Stretch]:
         """`count` requests ended between two pages. Returns stretches whose `finished` are known to have sent none."""
-        if self._open and self._open[-1].to_seconds >= to_seconds:
+        if self._open and self._open[-1].to_seconds == to_seconds:
             self._open[-1].finished += count  # another engine of the same page
+            return []
+        if self._open and self._open[-1].to_seconds > to_seconds:
+            self._begin_anew()
             return []
         self._open.append(Stretch(from_seconds, to_seconds, count))
         ahead, self._ahead = self._ahead, deque(maxlen=MOST_AHEAD)
@@ -79,6 +82,12 @@ class SpanBalance:
             if missing := self._decide(stretch, self._open[0]):
                 found.append(Stretch(stretch.from_seconds, stretch.to_seconds, missing))
         return found
+
+    def _begin_anew(self) -> None:
+        """The clock was set back: by which clock spans tell of what ended lately is not known, and none is missed."""
+        self._open.clear()
+        self._ahead.clear()
+        self._surplus = 0.0
 
     def _decide(self, stretch: Stretch, following: Stretch) -> float:
         """How many requests of this stretch sent no span."""

@@ -25,6 +25,13 @@ def test_a_request_is_late_when_it_is_late_and_once() -> None:
     assert [counts.bad for counts in found] == [0, 0, 0, 5, 0, 0]
 
 
+def test_a_clock_that_is_set_back_makes_nobody_wait_longer() -> None:
+    """Five hang since 10 s. The clock goes back an hour: they have waited as long as before, and are late in time."""
+    pending = PendingRequests(DEADLINE)
+    found = [seen(pending, at, 5) for at in (3610, 3620, 10, 20, 30, 40)]
+    assert [counts.bad for counts in found] == [0, 0, 0, 0, 5, 0]
+
+
 def test_late_ones_that_end_as_answers_are_not_counted_as_good_as_well() -> None:
     pending = PendingRequests(DEADLINE)
     for at in (10, 20, 30, 40):

@@ -121,6 +121,18 @@ def test_clocks_that_differ_a_little_lose_nothing(before: float) -> None:
     assert (counts.good, counts.bad, counts.undecided) == (433, 0, 0)
 
 
+def test_a_clock_that_is_set_back_makes_nothing_unknown() -> None:
+    """An hour back, as a first time sync does; an hour on, when that time comes again, nothing was missing either."""
+    scene = Scene((slo_of("ttft"),))
+    scene.pass_10_seconds(finished=100, spans=100)
+    scene.now -= 3_600
+    scene.pass_10_seconds()
+    for _ in range(400):
+        scene.pass_10_seconds(finished=2, spans=2)
+    counts = scene.windows.events["s"].total()
+    assert (counts.bad, counts.undecided) == (0, 0)
+
+
 def test_spans_of_requests_that_the_counter_never_had_hide_no_later_loss() -> None:
     """Those that ended before the first page: the ten that are lost after it are unknown all the same."""
     scene = Scene((slo_of("ttft"),))
