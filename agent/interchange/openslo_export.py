@@ -14,8 +14,8 @@ from agent.config_slo import Slo as SloItem
 from agent.interchange.openslo import OURS, VERSION
 from agent.model import BurnPair, Slo
 from agent.planning import make_plan
-from agent.render.counting import EVENTS, FINISHED, HISTOGRAM_OF
-from agent.render.promql import duration, selector
+from agent.render.counting import EVENTS, FINISHED, HISTOGRAM_OF, who_counts
+from agent.render.promql import duration, edge_pattern, selector
 
 CALENDARS = {"day": "1d", "week": "1w", "month": "1M", "quarter": "1Q"}
 FIRST_DAY = "2024-01-01 00:00:00"  # a Monday, and the first of a month, a quarter and a year
@@ -64,12 +64,12 @@ def _ratio(slo: Slo) -> dict[str, Any]:
         who = [("slo", "=", slo.name), ("service", "=", slo.service)]
         bad = "bad|unknown" if slo.undecided == "bad" else "bad"
         return _counters("bad", selector(EVENTS, [*who, ("result", "=~", bad)]), selector(EVENTS, who))
-    who = [("model_name", "=", slo.model)] if slo.model else []
+    who = list(who_counts(slo))
     if slo.sli == "availability":
         failed = selector(FINISHED, [*who, ("finished_reason", "=~", "abort|error")])
         return _counters("bad", failed, selector(FINISHED, who))
     histogram = HISTOGRAM_OF[slo.sli]
-    within = selector(f"{histogram}_bucket", [*who, ("le", "=", f"{slo.threshold_seconds:g}")])
+    within = selector(f"{histogram}_bucket", [*who, ("le", "=~", edge_pattern(slo.threshold_seconds or 0.0))])
     return _counters("good", within, selector(f"{histogram}_count", who))
 
 

@@ -13,6 +13,7 @@ ALIASES = {"vllm:time_per_output_token_seconds": "itl"}  # its name before vLLM 
 FAILED = {"abort", "error"}
 ANSWERED = {"stop", "length", "repetition"}
 EVERY_MODEL = {("=~", ".*"), ("=~", ".+"), ("!=", "")}
+ANY_ZEROS = re.compile(r"\(\.0\*?\)\?|(?<=\.)(\d*)0\*$")  # le=~"1(\.0)?": Prometheus 3 writes 1.0, others 1
 LATE_SECONDS = 480.0  # an edge of vLLM's E2E histogram; such queries do not say when a request is late
 SELECTOR = re.compile(r"(?P<metric>[a-zA-Z_:][a-zA-Z0-9_:]*)\s*\{(?P<labels>[^}]*)\}")
 NAME = re.compile(r"\bvllm:[a-z0-9_]+")
@@ -82,7 +83,9 @@ def _edges(one: Series) -> Iterator[float]:
     operator, value = one.labels.get("le", ("=", ""))
     if value in ("", "+Inf"):
         return
-    plain = value.replace("\\\\", "\\").replace("\\.", ".").replace("(.0)?", "")  # Prometheus 3 writes le="1.0"
+    plain = value.replace("\\\\", "\\").replace("\\.", ".")
+    if operator == "=~":
+        plain = ANY_ZEROS.sub(r"\1", plain)
     choices = plain.strip("()").split("|") if operator == "=~" else [plain]
     edges = {float(number[1]) for choice in choices if (number := NUMBER.fullmatch(choice))}
     if operator not in ("=", "=~") or len(edges) != 1 or not all(map(NUMBER.fullmatch, choices)):

@@ -75,9 +75,9 @@ def _latency_counting(slo: Slo, edges: Edges, extra: str) -> Counting:
 
 
 def _availability_counting(slo: Slo, edges: Edges, extra: str) -> Counting:
-    finished = selector(FINISHED, _who(slo), extra)
-    failed = selector(FINISHED, [*_who(slo), ("finished_reason", "=~", "abort|error")], extra)
-    rejected = selector(REJECTED, _who(slo), extra)
+    finished = selector(FINISHED, who_counts(slo), extra)
+    failed = selector(FINISHED, [*who_counts(slo), ("finished_reason", "=~", "abort|error")], extra)
+    rejected = selector(REJECTED, who_counts(slo), extra)
     histogram = HISTOGRAM_OF["e2e"]
     edge = _late_edge(slo, edges[FAMILY_OF[histogram]])
     ended, in_time = _histogram(slo, histogram, edge, extra)
@@ -120,11 +120,11 @@ def _increase(series: str, window: str) -> str:
 
 def _histogram(slo: Slo, histogram: str, edge: float, extra: str) -> tuple[str, str]:
     """All observations, and those at or below `edge`."""
-    within = [*_who(slo), ("le", "=~", edge_pattern(edge))]
-    return selector(f"{histogram}_count", _who(slo), extra), selector(f"{histogram}_bucket", within, extra)
+    within = [*who_counts(slo), ("le", "=~", edge_pattern(edge))]
+    return selector(f"{histogram}_count", who_counts(slo), extra), selector(f"{histogram}_bucket", within, extra)
 
 
-def _who(slo: Slo) -> Labels:
+def who_counts(slo: Slo) -> Labels:
     """vLLM labels the model itself; the role is a label that the scrape config gives its targets."""
     model = [("model_name", "=", slo.model)] if slo.model else []
     role = [("role", "=", slo.role)] if slo.role else []

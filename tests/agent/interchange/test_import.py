@@ -1,5 +1,6 @@
 """Foreign specs become SLOs of ours by the series they read; what cannot be one is told with its reason."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from agent.interchange.queries import UnmappableError, promise_of
 
 TARGET = "targets: [{name: vllm-0, url: 'http://vllm-0:8000'}]\n"
 BUCKET = 'vllm:time_to_first_token_seconds_bucket{model_name="m",le="2.5"}'
+WITHIN = r'vllm:time_to_first_token_seconds_bucket{model_name="m",le=~"2\\.50*"}'
 COUNT = 'vllm:time_to_first_token_seconds_count{model_name="m"}'
 
 SLOTH = f"""
@@ -221,7 +223,8 @@ def test_pyrras_native_latency_is_a_duration(
     ("matcher", "seconds"),
     [
         ('le=~"2.5|5"', None), ('le="2.5abc"', None), ('le="500m"', None), ('le=~"2.*"', None), ('le!="2.5"', None),
-        ('le=~"1(\\\\.0)?"', 1.0), ('le=~"1|1.0"', 1.0), ('le="1e-3"', 0.001), ('le=~"2.5"', 2.5),
+        ('le=~"1(\\\\.0)?"', 1.0), ('le=~"30(\\\\.0*)?"', 30.0), ('le=~"2\\\\.50*"', 2.5),
+        ('le="0*"', None), ('le=~"10*"', None), ('le=~"1|1.0"', 1.0), ('le="1e-3"', 0.001), ('le=~"2.5"', 2.5),
     ],
 )  # fmt: skip
 def test_a_bucket_matcher_names_one_bucket_or_none(matcher: str, seconds: float | None) -> None:
@@ -295,13 +298,33 @@ def test_the_export_is_openslo_v1(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {d["apiVersion"] for d in documents} == {"openslo/v1"}
     assert slo["metadata"]["name"] == "chat-ttft-1"
     metric = slo["spec"]["indicator"]["spec"]["ratioMetric"]
-    assert metric["good"]["metricSource"]["spec"]["query"] == f"sum({BUCKET})"
+    assert metric["good"]["metricSource"]["spec"]["query"] == f"sum({WITHIN})"
     assert metric["total"]["metricSource"]["spec"]["query"] == f"sum({COUNT})"
     assert slo["spec"]["timeWindow"] == [{"duration": "30d", "isRolling": True}]
     assert all(len(policy["spec"]["conditions"]) == 1 for policy in slo["spec"]["alertPolicies"])
     del slo["metadata"]["annotations"]
     tree, _ = imported(tmp_path, capsys, yaml.safe_dump(slo))
     assert tree["slos"][0]["threshold_seconds"] == 2.5, "another's reader finds the same promise in the queries"
+
+
+@pytest.mark.parametrize(
+    ("selected", "matcher"),
+    [('engine: "1"', 'engine="1"'), ("labels: {tier: premium}", 'tier="premium"'), ("role: decode", 'role="decode"')],
+)
+def test_what_an_slo_selects_stands_in_its_exported_queries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], selected: str, matcher: str
+) -> None:
+    """Another's reader would count every engine otherwise. vLLM writes le="30.0", Prometheus 2 keeps what it finds."""
+    slo = f"{{name: x, sli: e2e, objective_ratio: 0.95, threshold_seconds: 30, {selected}}}"
+    (tmp_path / "agent.yaml").write_text(f"{TARGET}slos: [{slo}]\n", encoding="utf-8")
+    assert main(["slos", "export", "-c", str(tmp_path / "agent.yaml")]) == 0
+    exported = next(d for d in yaml.safe_load_all(capsys.readouterr().out) if d["kind"] == "SLO")
+    for part in exported["spec"]["indicator"]["spec"]["ratioMetric"].values():
+        assert part is True or matcher in part["metricSource"]["spec"]["query"]
+    good = exported["spec"]["indicator"]["spec"]["ratioMetric"]["good"]["metricSource"]["spec"]["query"]
+    pattern = re.search(r'le=~"([^"]*)"', good)
+    assert pattern is not None
+    assert all(re.fullmatch(pattern[1].replace("\\\\", "\\"), edge) for edge in ("30", "30.0"))
 
 
 def test_openslo_time_slices_are_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
