@@ -74,6 +74,9 @@ class Gpu(Section):
 
     enabled: Literal["auto", "yes", "no"] = Field("auto", description="auto: where the driver's library is there.")
     interval_seconds: Seconds = Field(10, description="Time between two readings, seconds.")
+    proc_path: Path = Field(
+        Path("/proc"), description="The host's /proc, for the pods of processes on GPUs; in a pod it takes hostPID."
+    )
 
     @field_validator("enabled", mode="before")
     @classmethod

@@ -8,6 +8,7 @@ from itertools import accumulate
 from agent.canary_log import CanaryLog
 from agent.config import Config
 from agent.findings import Finding, Place, findings
+from agent.gpu_pods import GpuPods, gpu_pods
 from agent.model import Counts, LatencyTotal, Snapshot
 from agent.plan import Plan
 from agent.planning import energy_price
@@ -80,6 +81,9 @@ class LivingView:
         goodput, targets = self.config.goodput, self.plan.targets
         places = {name: Place(facts.service or "", facts.labels.get("vantage", "")) for name, facts in targets.items()}
         return findings(self.canaries.recent(), places, goodput.ttft_seconds, goodput.tpot_seconds)
+
+    def gpu_pods(self) -> Sequence[GpuPods]:
+        return gpu_pods(self.memory.windows, self.plan.targets)
 
     def now_seconds(self) -> float:
         return self.clock.now_seconds()

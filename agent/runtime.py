@@ -31,6 +31,7 @@ from probes.discovery.source import TargetSource
 from probes.nvml import GpuReader, load_nvml
 from probes.nvml_events import XidWatch
 from probes.own_thread import in_own_thread
+from probes.pod_of_process import HostProcesses
 from probes.recording import RecordingWriter
 from probes.sample import ProbeResult, Reading
 from probes.scrape import Scraper
@@ -287,7 +288,12 @@ class Agent:
             return
         library, why_not = await in_own_thread(load_nvml)
         if library is not None:
-            self._gpus = GpuReader(library, XidWatch(library))
+            host = HostProcesses(self.config.gpu.proc_path)
+            self._gpus = GpuReader(library, XidWatch(library), host)
+            if not host.is_host:
+                log.info(
+                    "gpu processes stay without pods: %s is not the host's; give hostPID, or gpu.proc_path", host.root
+                )
         elif self.config.gpu.enabled == "yes":
             log.warning("gpu readings off reason=%r", why_not)
 

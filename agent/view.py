@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.findings import Finding
+from agent.gpu_pods import GpuPods
 from agent.model import Counts, LatencyTotal, Signals, Snapshot
 from probes.sample import ProbeResult
 
@@ -43,6 +44,10 @@ class View(Protocol):
 
     def canary_findings(self) -> Sequence[Finding]:
         """What the canaries of each target come to, in words, and what comparing targets shows."""
+        ...
+
+    def gpu_pods(self) -> Sequence[GpuPods]:
+        """Whose processes hold the memory of each GPU, newest reading; empty without GPUs."""
         ...
 
     def now_seconds(self) -> float:

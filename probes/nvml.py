@@ -10,6 +10,7 @@ from probes.nvml_events import XidWatch
 from probes.nvml_gpm import GpmMeter
 from probes.nvml_reading import SIGNALS, gpu_reading
 from probes.own_thread import in_own_thread
+from probes.pod_of_process import HostProcesses
 from probes.sample import PageWarning, Reading
 
 __all__ = ["SIGNALS", "GpuReader", "gpu_reading", "load_nvml"]
@@ -47,6 +48,7 @@ class GpuReader:
 
     library: Any
     xids: XidWatch | None = None
+    host: HostProcesses | None = None
     _unsupported: set[tuple[str, str]] = field(default_factory=set)
     _gpm: dict[int, GpmMeter] = field(default_factory=dict)
     _told_xids: dict[int, int] = field(default_factory=dict)
@@ -121,6 +123,9 @@ class GpuReader:
                 else:
                     trouble[name] = error
                     self._note(error, at_seconds)
+        if self.host is not None:
+            for process in body.get("processes", ()):
+                process["pod"] = self.host.pod_uid(process["pid"])
         if trouble and not body:
             return _failed(target, at_seconds, next(iter(trouble.values()))), {}
         reading = gpu_reading(target, at_seconds, body, is_whole=is_whole)

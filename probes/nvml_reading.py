@@ -33,6 +33,8 @@ SIGNALS: dict[str, tuple[str, str, float]] = {
     "xids": ("gpu_xid_errors_total", "counter", 1.0),
     "clock_reasons": ("gpu_clock_limit_state", "gauge", 1.0),
     "processes": ("gpu_processes", "gauge", 1.0),
+    "processes.pod": ("gpu_pod_processes", "gauge", 1.0),
+    "processes.used": ("gpu_pod_memory_bytes", "gauge", 1.0),
 }
 BASIC: Final = (
     "gpu",
@@ -85,6 +87,20 @@ def _counted(body: Mapping[str, Any]) -> Iterator[Sample]:
             yield Sample("gpu_xid_errors_total", "counter", "", "", 0.0)
     if isinstance(processes, list):
         yield Sample("gpu_processes", "gauge", "", "", float(len(processes)))
+        yield from _by_pod(processes)
+
+
+def _by_pod(processes: list[Any]) -> Iterator[Sample]:
+    """Processes by pod, and their memory where it is known of each; nothing for those of no known pod."""
+    memory: dict[str, list[object]] = {}
+    for process in processes:
+        if isinstance(process, Mapping) and process.get("pod"):
+            memory.setdefault(str(process["pod"]), []).append(process.get("used"))
+    for pod, used in memory.items():
+        yield Sample("gpu_pod_processes", "gauge", "", "", float(len(used)), pod)
+        sizes = [float(size) for size in used if isinstance(size, int | float) and is_known(size)]
+        if len(sizes) == len(used):
+            yield Sample("gpu_pod_memory_bytes", "gauge", "", "", sum(sizes), pod)
 
 
 def is_known(value: object) -> bool:

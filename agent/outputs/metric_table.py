@@ -185,6 +185,11 @@ GPU = Metric(
     "slo_agent_gpu_utilization_ratio", "gauge", ("target",), "1", "T",
     "Share of time with a kernel on the GPU, last 5 minutes.",
 )  # fmt: skip
+GPU_POD = Metric(
+    "slo_agent_gpu_pod_memory_bytes", "gauge", ("target", "namespace", "pod", "pod_uid"), "By", "pods on GPUs",
+    "Memory that the processes of a pod hold on a GPU, newest reading; absent where NVML or the host's control groups"
+    " do not say it. Namespace and pod are empty for a pod that discovery does not know.",
+)  # fmt: skip
 POWER = Metric("slo_agent_power_watts", "gauge", ("target",), "W", "T", "GPU power, last 5 minutes.")
 PER_JOULE = Metric(
     "slo_agent_tokens_per_joule", "gauge", ("target",), "{token}/J", "T",
@@ -341,7 +346,7 @@ VIEW_METRICS = (
     REQUEST_RATE, PROMPT_RATE, GENERATION_RATE, FAILED, PREEMPTIONS, COVERED,
     GOODPUT_RATIO, GOODPUT, CANARY_GOODPUT, SPAN_GOODPUT, SPAN_COVERAGE, PROBE_SHARE, CANARY_FIGURE,
     ROUTER_REQUESTS, KV_TRANSFER, OBJECT_HITS, STORE_CLIENTS,
-    KV_HIT, ENGINE_ITL, KV_USAGE, RUNNING, WAITING, GPU, POWER, PER_JOULE, PER_DOLLAR,
+    KV_HIT, ENGINE_ITL, KV_USAGE, RUNNING, WAITING, GPU, GPU_POD, POWER, PER_JOULE, PER_DOLLAR,
     DOLLARS, GOODPUT_PER_DOLLAR, USER_SPEED, VIOLATED, VIOLATION_DOLLARS,
     ARRIVALS, BURSTINESS, TREND, REQUEST_TOKENS, CONCURRENCY,
     REPLICAS, CONFIDENCE, VERDICTS, WVA_DESIRED, WVA_CURRENT, AIBRIX,

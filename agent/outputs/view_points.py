@@ -55,6 +55,7 @@ def view_points(view: View, *, with_aliases: bool = False) -> Iterator[AnyPoint]
     yield from _histogram_points(view.latency_totals())
     yield from _canary_points(view.recent_probes())
     yield from _window_points(view)
+    yield from _gpu_points(view)
     yield from advice_points(snapshot, with_aliases=with_aliases)
     for target in snapshot.targets:
         yield from _target_points(target, view.now_seconds())
@@ -154,6 +155,12 @@ def _window_points(view: View) -> Iterator[Point]:
             yield from _overall_points(signals.total)
             yield from _money_points(signals.total.economics)
             yield from _request_points(signals.total.workload)
+
+
+def _gpu_points(view: View) -> Iterator[Point]:
+    for gpu in view.gpu_pods():
+        for one in gpu.pods:
+            yield from _known(table.GPU_POD, (gpu.gpu, one.namespace, one.pod, one.uid), one.memory_bytes)
 
 
 def _rate_points(target: str, window: str, signals: Signals) -> Iterator[Point]:

@@ -4,6 +4,7 @@ Every answer has `at` (the tick it describes, null before the first) and the lis
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from http import HTTPStatus
 
 from aiohttp import web
@@ -51,6 +52,9 @@ def routes(view: View, history: History, paging: Paging, note: str | None) -> li
             {"at": _at(view), "complete_from": _complete_from(results), "probes": listed, "findings": _findings(view)}
         )
 
+    async def gpus(_request: web.Request) -> web.Response:
+        return _json({"at": _at(view), "gpus": [asdict(gpu) for gpu in view.gpu_pods()]})
+
     async def past(_request: web.Request) -> web.Response:
         return _json(history.as_json())
 
@@ -68,6 +72,7 @@ def routes(view: View, history: History, paging: Paging, note: str | None) -> li
         web.get("/api/v1/status", status),
         web.get("/api/v1/signals", signals),
         web.get("/api/v1/probes", probes),
+        web.get("/api/v1/gpus", gpus),
         web.get("/api/v1/history", past),
         *(web.get(f"/api/v1/{part}", _part_of_snapshot(view, part)) for part in parts),
     ]

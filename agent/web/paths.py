@@ -10,6 +10,7 @@ PATHS = {
     "/api/v1/recommendations": "advice with its evidence",
     "/api/v1/capacity": "what engines have shown of their step time",
     "/api/v1/targets": "what is watched, and how it stands",
+    "/api/v1/gpus": "whose processes hold the memory of each GPU, by pod",
     "/api/v1/signals": "latencies, rates and levels; window_seconds=60, 300 or 3600",
     "/api/v1/probes": "the latest canary results",
     "/api/v1/history": "the last hour of the page's sparklines",

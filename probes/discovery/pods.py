@@ -42,6 +42,7 @@ def pod_endpoint(pod: Mapping[str, Any], item: KubernetesDiscovery) -> Found | s
         "namespace": str(metadata.get("namespace", "")),
         "pod": str(metadata["name"]),
         "node": str(spec.get("nodeName", "")),
+        "pod_uid": str(metadata.get("uid", "")),
     }
     role = role_of({"role": str(said.get(item.role_label, ""))}) or role_of(said)
     if role is not None:

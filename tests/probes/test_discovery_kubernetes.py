@@ -41,6 +41,7 @@ async def test_a_pod_becomes_a_target_with_what_it_says_of_itself(tmp_path: Path
                     "namespace": "serving",
                     "pod": "decode-0",
                     "node": "gpu-1",
+                    "pod_uid": "uid-decode-0",
                     "role": "decode",
                     "role_evidence": "llm-d.ai/role=decode",
                     "model": "llama",

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.findings import Finding
+from agent.gpu_pods import GpuPods, PodOnGpu
 from agent.model import (
     Alert,
     Budget,
@@ -153,6 +154,7 @@ class FakeView:
     by_target: Mapping[str, Signals] = field(default_factory=dict)
     total: Signals = Signals(0.0)  # noqa: RUF009  frozen
     replicas: tuple[ReplicaWish, ...] = ()
+    gpus: tuple[GpuPods, ...] = ()
 
     def snapshot(self) -> Snapshot:
         return Snapshot(NOW - 2, self.slos, self.targets, self.alerts, self.recommendations, self.replicas)
@@ -171,6 +173,9 @@ class FakeView:
 
     def canary_findings(self) -> Sequence[Finding]:
         return ()
+
+    def gpu_pods(self) -> Sequence[GpuPods]:
+        return self.gpus
 
     def now_seconds(self) -> float:
         return NOW
@@ -192,6 +197,7 @@ FILLED = FakeView(
     by_target={"vllm-0": SIGNALS},
     total=SIGNALS,
     replicas=(ReplicaWish("m", "aggregated", 2, 3, 3, 5, 0.7, "grow"),),
+    gpus=(GpuPods("gpu-0", NOW, 1.4e11, 3, 1, (PodOnGpu("uid-a", "decode-0", "serving", "vllm-0", 2, 1.3e11),)),),
     probes=(
         ProbeResult(
             "vllm-0", "kv_reuse", "ok", NOW - 30, NOW - 30, figures={"warm_ttft_seconds": 0.05, "reused_ratio": None}

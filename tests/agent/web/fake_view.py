@@ -7,6 +7,7 @@ from fake_signals import fleet, idle, overloaded
 from fake_world import NOW_SECONDS, advice, alerts, probes, slos, targets
 
 from agent.findings import Finding
+from agent.gpu_pods import GpuPods
 from agent.model import Counts, LatencyTotal, Signals, Slo, SloStatus, Snapshot
 from agent.view import SignalsView
 from probes.sample import ProbeResult
@@ -22,6 +23,7 @@ class FakeView:
     probe_results: Sequence[ProbeResult] = ()
     clock_seconds: float = NOW_SECONDS
     findings: Sequence[Finding] = ()
+    gpus: Sequence[GpuPods] = ()
 
     def snapshot(self) -> Snapshot:
         return self.snapshot_now
@@ -40,6 +42,9 @@ class FakeView:
 
     def canary_findings(self) -> Sequence[Finding]:
         return self.findings
+
+    def gpu_pods(self) -> Sequence[GpuPods]:
+        return self.gpus
 
     def now_seconds(self) -> float:
         return self.clock_seconds

@@ -8,6 +8,7 @@ from fake_view import FakeView
 from fake_world import NOW_SECONDS
 from serving import Serve
 
+from agent.gpu_pods import GpuPods, PodOnGpu
 from agent.web.paths import PATHS
 from probes.canary.outcomes import OUTCOMES
 
@@ -166,3 +167,18 @@ async def test_a_bug_is_a_json_error_that_keeps_its_text_to_the_log(
     assert response.status == 500
     assert (await response.json())["what"] == "the agent failed to answer"
     assert "request failed path=/api/v1/slos" in caplog.text
+
+
+async def test_gpus_show_whose_processes_hold_their_memory(serve: Serve) -> None:
+    view = fake_view.calm()
+    view.gpus = (GpuPods("gpu-0", 10.0, 1000.0, 3, 1, (PodOnGpu("uid-a", "decode-0", "serving", "vllm-0", 2, None),)),)
+    pod = {
+        "uid": "uid-a", "pod": "decode-0", "namespace": "serving", "target": "vllm-0", "processes": 2,
+        "memory_bytes": None,
+    }  # fmt: skip
+    assert (await get(serve, view, "/api/v1/gpus"))["gpus"] == [
+        {
+            "gpu": "gpu-0", "at_seconds": 10.0, "memory_used_bytes": 1000.0, "processes": 3, "processes_without_pod": 1,
+            "pods": [pod],
+        }
+    ]  # fmt: skip
