@@ -1,6 +1,5 @@
 """Counting: what came in since the last tick becomes good, bad and undecided events of every SLO."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
@@ -205,11 +204,9 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
 def _count_spans(spans: list[ArrivedSpan], windows: Windows, pending: PendingBook) -> None:
     """Each finished request for every SLO it concerns. One that no SLO asks about is covered all the same.
 
-    A model is called as on the target's page, which the balance is kept with; "" where the page does not say.
+    A model is called as on the target's newest page, which the balance is kept with; "" where that does not say.
     """
-    models: dict[str, set[str]] = defaultdict(set)
-    for key in windows.raw:
-        models[key.target].add(key.model)
+    models = {target: _models_of(target, windows) for target in {arrived.span.target for arrived in spans}}
     for at_seconds, span in spans:
         served = models[span.target]
         model = next(iter(served)) if len(served) == 1 else span.model if span.model in served else ""
@@ -219,6 +216,12 @@ def _count_spans(spans: list[ArrivedSpan], windows: Windows, pending: PendingBoo
             counts = span_counts(slo, span)
             windows.events[slo.name].begin(ended)
             pending.record(slo, windows, ended, ended, counts)
+
+
+def _models_of(target: str, windows: Windows) -> set[str]:
+    """Those on its newest page; after a restart of ours, before the first page, those that are remembered."""
+    now = {increment.key.model for increment in windows.on_page(target)}
+    return now or {key.model for key in windows.raw if key.target == target}
 
 
 def _ended_at(told_seconds: float | None, arrived_seconds: float) -> float:

@@ -167,6 +167,16 @@ def test_a_restart_loses_no_span_and_doubles_none() -> None:
     assert scene.counts() == Counts(good=90, undecided=10)
 
 
+def test_spans_that_come_before_the_first_page_after_a_restart_are_their_models() -> None:
+    scene = Scene((slo_of("ttft"),))
+    scene.pass_10_seconds()
+    _, rows = SavedMemory().changes(Memory(windows=scene.windows, pending=scene.pending), scene.now, everything=True)
+    memory, _ = SavedMemory().restored(rows, scene.now)
+    memory.windows.take_spans([replace(GOOD, end_at_seconds=scene.now + 5)] * 3, scene.now + 6)
+    count_events(scene.slos, FACTS, memory.windows, memory.pending)
+    assert list(memory.pending.spans) == [("vllm-0", "m")]
+
+
 def test_canaries_are_covered_and_no_events() -> None:
     scene = Scene((slo_of("ttft"),))
     scene.pass_10_seconds(finished=1, spans=1, span=replace(GOOD, is_canary=True, ttft_seconds=9.0))
@@ -180,6 +190,18 @@ def test_a_span_is_its_pages_models_whatever_it_calls_itself_and_nobodys_counts_
     scene.windows.take_spans([replace(GOOD, target="unknown")], scene.now)
     scene.wait()
     assert scene.counts() == Counts(good=1)
+
+
+def test_spans_of_a_server_that_came_back_with_another_model_are_that_models() -> None:
+    """Its spans name no model; the old one has left the page, and no request of the new one lacks its span."""
+    scene = Scene((slo_of("ttft"),))
+    scene.pass_10_seconds(finished=5, spans=5)
+    scene.wait()
+    scene.engine = FakeEngine(model="another", started_at_seconds=scene.now + 1)
+    scene.pass_10_seconds()
+    scene.pass_10_seconds(finished=7, spans=7)
+    scene.wait()
+    assert scene.counts() == Counts(good=12)
 
 
 def test_an_alert_over_missing_spans_says_so() -> None:
