@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +70,7 @@ class FakeKubernetes:
 
 
 @contextlib.asynccontextmanager
-async def kubernetes(*pods: dict[str, Any]) -> AsyncIterator[FakeKubernetes]:
+async def kubernetes(*pods: dict[str, Any], tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeKubernetes]:
     """The API for as long as the context lasts."""
     fake = FakeKubernetes(list(pods))
     app = web.Application()
@@ -77,6 +78,10 @@ async def kubernetes(*pods: dict[str, Any]) -> AsyncIterator[FakeKubernetes]:
     app.router.add_get("/api/v1/namespaces/{namespace}/pods", fake.answer)
     app.router.add_post("/api/v1/namespaces/{namespace}/events", fake.write)
     app.router.add_patch("/apis/apps/v1/namespaces/{namespace}/{kind}/{name}", fake.write)
-    async with TestServer(app) as served:
+    served = TestServer(app, scheme="https" if tls else "http")
+    await served.start_server(ssl=tls)
+    try:
         fake.url = str(served.make_url("")).rstrip("/")
         yield fake
+    finally:
+        await served.close()

@@ -1,5 +1,8 @@
 """Targets from pods, against a stand-in of Kubernetes' API built from its documented shapes (no real cluster)."""
 
+import os
+import shutil
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +204,48 @@ async def test_without_a_service_account_the_missing_file_is_named(tmp_path: Pat
         targets = KubernetesTargets(item)
         assert await found(targets) == {}
     assert f"{tmp_path / 'none'}: No such file or directory" in targets.trouble
+
+
+CERTS = Path(__file__).parent / "canary/certs"  # made for these tests; their keys guard nothing
+
+
+def over_tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTS / "good.pem")
+    return context
+
+
+async def test_over_tls_the_api_is_checked_against_the_clusters_own_authority(tmp_path: Path) -> None:
+    """And against nothing else: the token is not sent to whoever answers with another certificate."""
+    shutil.copy(CERTS / "ca.pem", tmp_path / "ca.crt")
+    async with kubernetes(pod("a"), tls=over_tls()) as fake:
+        assert fake.url.startswith("https://")
+        targets = source(fake, tmp_path)
+        assert list(await found(targets)) == ["a"]
+        stranger = tmp_path / "stranger"
+        stranger.mkdir()
+        shutil.copy(CERTS / "other_host.pem", stranger / "ca.crt")
+        refusing = source(fake, stranger)
+        assert await found(refusing) == {}
+    assert targets.trouble == ""
+    assert f"the API's certificate is not among those of {stranger / 'ca.crt'}" in refusing.trouble
+    assert len(fake.asked) == 1
+
+
+async def test_an_authority_that_is_replaced_is_taken_over_without_a_restart(tmp_path: Path) -> None:
+    """Missing, damaged, then right, as while Kubernetes changes it; what was found stays meanwhile."""
+    file, troubles = tmp_path / "ca.crt", []
+    shutil.copy(CERTS / "ca.pem", file)
+    async with kubernetes(pod("a"), tls=over_tls()) as fake:
+        targets = source(fake, tmp_path)
+        await found(targets)
+        changes = (file.unlink, lambda: file.write_text("no certificate"), lambda: shutil.copy(CERTS / "ca.pem", file))
+        for number, change in enumerate(changes):
+            change()
+            if file.exists():
+                os.utime(file, (number, number))
+            assert list(await found(targets)) == ["a"]
+            troubles.append(targets.trouble)
+    assert "ca.crt: No such file or directory" in troubles[0]
+    assert "the API's certificate is not among those of" in troubles[1]
+    assert troubles[2] == ""
