@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from probes.nvml_calls import gpu_calls, memory_calls
@@ -50,7 +51,7 @@ class GpuReader:
     xids: XidWatch | None = None
     host: HostProcesses | None = None
     _unsupported: set[tuple[str, str]] = field(default_factory=set)
-    _gpm: dict[int, GpmMeter] = field(default_factory=dict)
+    _gpm: dict[tuple[int, ...], GpmMeter] = field(default_factory=dict)
     _told_xids: dict[int, int] = field(default_factory=dict)
     _count: int = 0
     _pause_seconds: float = 0.0
@@ -95,12 +96,22 @@ class GpuReader:
             yield _failed(target, at_seconds, error), {}
             return
         calls = gpu_calls(library, handle)
-        meter = self._gpm.setdefault(index, GpmMeter(library))
+        meter = self._gpm.setdefault((index,), GpmMeter(library))
         calls["gpm"] = lambda: meter.read(handle)
         reading, body = self._read_one(target, at_seconds, calls)
         yield self._with_xids(index, reading, body)
         for number, instance in self._instances(target, handle):
-            yield self._read_one(f"{target}-mig-{number}", at_seconds, memory_calls(library, instance), is_whole=False)
+            calls = memory_calls(library, instance)
+            calls["gpm"] = partial(self._gpm_of_instance, (index, number), handle, instance)
+            yield self._read_one(f"{target}-mig-{number}", at_seconds, calls, is_whole=False)
+
+    def _gpm_of_instance(self, place: tuple[int, int], handle: Any, instance: Any) -> dict[str, Any]:
+        """An instance made anew in the same place has another meter: nothing compares the one with the other."""
+        number = self.library.nvmlDeviceGetGpuInstanceId(instance)
+        meter = self._gpm.get(place)
+        if meter is None or meter.instance != number:
+            meter = self._gpm[place] = GpmMeter(self.library, number)
+        return meter.read(handle)
 
     def _read_one(
         self,

@@ -1,6 +1,8 @@
 """NVML's GPM: what the streaming multiprocessors, the tensor cores, the memory and PCIe did between two readings.
 
-On Hopper and later, also where MIG leaves no utilisation. Two samples are kept a GPU and filled in turn.
+On Hopper and later, also where MIG leaves no utilisation. Two samples are kept a GPU, and a MIG instance, and filled in
+turn. Of a MIG instance NVML measures its GPU instance (nvmlGpmMigSampleGet, from NVML's documents, unverified): compute
+instances that share one show the same.
 """
 
 from dataclasses import dataclass, field
@@ -13,21 +15,31 @@ METRICS: Final = {"sm_active": 2, "tensor_active": 5, "dram_active": 10, "pcie_t
 
 @dataclass(slots=True)
 class GpmMeter:
-    """One GPU's two samples. The first reading has nothing to compare with and gives nothing."""
+    """The two samples of one GPU, or of one GPU instance of it (MIG).
+
+    The first reading has nothing to compare with and gives nothing.
+    """
 
     library: Any
+    instance: int | None = None  # id of the GPU instance
     _samples: list[Any] = field(default_factory=list)
     _has_before: bool = False
 
     def read(self, handle: Any) -> dict[str, Any]:
-        """Metrics since the reading before; a metric without a value is left out. Raises NVMLError."""
+        """Metrics since the reading before, by the handle of the whole GPU; one without a value is left out.
+
+        Raises NVMLError.
+        """
         library = self.library
         if not self._samples:
             if not library.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
                 raise library.NVMLError(NOT_SUPPORTED)
             self._samples = [library.nvmlGpmSampleAlloc(), library.nvmlGpmSampleAlloc()]
         before, now = self._samples
-        library.nvmlGpmSampleGet(handle, now)
+        if self.instance is None:
+            library.nvmlGpmSampleGet(handle, now)
+        else:
+            library.nvmlGpmMigSampleGet(handle, self.instance, now)
         self._samples.reverse()  # what is now is before at the next reading
         if not self._has_before:
             self._has_before = True

@@ -69,8 +69,8 @@ outcome that says so and no numbers, and the library is started anew after 10 s,
   byte counters are 32 bits wide and wrap every 80 ms there; they are not read.
 * **XID errors are counted from the agent's start on**, by code, by a thread that waits for them; one that came while no
   agent ran is not known. Where events cannot be had (vGPU guests, some containers) the signal is absent, not 0.
-* **MIG**: each instance is a target `gpu-N-mig-M` with its memory and processes; power, temperature and errors are the
-  whole GPU's. Process ids are the host's.
+* **MIG**: each instance is a target `gpu-N-mig-M` with its memory, processes and GPM (its GPU instance's; from
+  documents, unverified); power, temperature and errors are the whole GPU's. Process ids are the host's.
 * **Processes by pod** (`/api/v1/gpus`, `slo_agent_gpu_pod_memory_bytes`): a process's control group (v1 or v2, of
   kubelet's cgroupfs or systemd driver) in the host's `/proc` names its pod, which Kubernetes discovery knows by its
   uid. An agent in a pod needs `hostPID: true`, or the host's `/proc` at `gpu.proc_path`; else no process has a pod.

@@ -42,6 +42,7 @@ class FakeNvml:
         self.threads: set[int] = set()
         self.events: queue.Queue[Any] = queue.Queue()  # what the driver tells next: events, or return codes
         self.mig: dict[int, list[int]] = {}  # by GPU, the places that hold an instance; a GPU that is no key has no MIG
+        self.gpu_instances: dict[tuple[int, int], int] = {}  # ids by GPU and place
         self.samples = 0
 
     def _call(self, name: str, gpu: object = None) -> None:
@@ -131,10 +132,23 @@ class FakeNvml:
         sample.number = self.samples
         return sample
 
+    def nvmlGpmMigSampleGet(self, handle: int, instance: int, sample: SimpleNamespace) -> SimpleNamespace:
+        """By the whole GPU's handle and the id of one of its GPU instances."""
+        self._call("nvmlGpmMigSampleGet", handle)
+        assert instance in self.gpu_instances.values()
+        self.samples += 1
+        sample.number, sample.instance = self.samples, instance
+        return sample
+
+    def nvmlDeviceGetGpuInstanceId(self, instance: tuple[int, int]) -> int:
+        self._call("nvmlDeviceGetGpuInstanceId", instance)
+        return self.gpu_instances.setdefault(instance, 10 + instance[1])
+
     def nvmlGpmMetricsGet(self, asked: MetricsGet) -> MetricsGet:
         """Each metric's value is its number; which samples it compares must be the last and the one before."""
         self._call("nvmlGpmMetricsGet")
         assert asked.sample1.number < asked.sample2.number
+        assert getattr(asked.sample1, "instance", None) == getattr(asked.sample2, "instance", None)
         for metric in asked.metrics[: asked.numMetrics]:
             metric.value = float(metric.metricId)
             metric.nvmlReturn = self.faults.get(("metric", metric.metricId), 0)

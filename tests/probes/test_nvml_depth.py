@@ -190,6 +190,29 @@ async def test_every_mig_instance_is_a_target_with_its_memory_and_processes() ->
     assert "gpu_power_watts" in values(found["gpu-1"])
 
 
+async def test_a_mig_instance_has_gpm_of_its_own() -> None:
+    """From the second reading on; in one made anew in the same place not before the second reading of that."""
+    library = FakeNvml()
+    library.mig[0] = [0, 1]
+    reader = GpuReader(library)
+    shown = [values(by_target(await reader.read(at))["gpu-0-mig-1"]).get("gpu_sm_activity_ratio") for at in (1.0, 2.0)]
+    library.gpu_instances[0, 1] = 77
+    shown += [values(by_target(await reader.read(at))["gpu-0-mig-1"]).get("gpu_sm_activity_ratio") for at in (3.0, 4.0)]
+    assert shown == [None, 0.02, None, 0.02]
+    assert library.calls["nvmlGpmMigSampleGet"] == 8
+
+
+async def test_a_mig_instance_without_gpm_keeps_its_memory_and_is_not_asked_again() -> None:
+    library = FakeNvml()
+    library.mig[0] = [0]
+    library.faults["nvmlGpmMigSampleGet"] = NOT_SUPPORTED
+    reader = GpuReader(library)
+    for at in (1.0, 2.0):
+        instance = by_target(await reader.read(at))["gpu-0-mig-0"]
+        assert values(instance) == {"gpu_memory_used_bytes": 1_704_853_504, "gpu_processes": 1}
+    assert library.calls["nvmlGpmMigSampleGet"] == 1
+
+
 async def test_whether_there_is_mig_is_asked_once_where_there_is_none() -> None:
     library = FakeNvml()
     reader = GpuReader(library)
