@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import sub
+from operator import lt, sub
 
 from agent.stats.buckets import Buckets
 from probes.sample import HistogramSample
@@ -53,10 +53,11 @@ def new_observations(before: HistogramSample | None, now: HistogramSample) -> Bu
         return all_observations(now)
     if before.edges != now.edges:
         return None
-    if _is_torn(before, now):
+    risen = tuple(map(sub, now.counts, before.counts))
+    if _shrank(risen):
         return None
     total = None if before.total is None or now.total is None else now.total - before.total
-    return Buckets(now.edges, _grown(before, now), total)
+    return Buckets(now.edges, tuple([rise or ZERO for rise in (risen[0], *map(sub, risen[1:], risen))]), total)
 
 
 def all_observations(histogram: HistogramSample) -> Buckets:
@@ -72,9 +73,9 @@ def _is_torn(before: HistogramSample | None, now: HistogramSample) -> bool:
     """Some bucket shrank though the whole grew: the page was not read at one instant."""
     if before is None or before.edges != now.edges or before.counts[-1] > now.counts[-1]:
         return False
-    return min(_grown(before, now)) < 0
+    return _shrank(tuple(map(sub, now.counts, before.counts)))
 
 
-def _grown(before: HistogramSample, now: HistogramSample) -> tuple[float, ...]:
-    grown = tuple(map(sub, now.counts, before.counts))
-    return tuple([rise or ZERO for rise in (grown[0], *map(sub, grown[1:], grown))])
+def _shrank(risen: tuple[float, ...]) -> bool:
+    """Whether some bucket did, by how much each cumulative count rose."""
+    return risen[0] < 0 or any(map(lt, risen[1:], risen))

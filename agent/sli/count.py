@@ -63,17 +63,21 @@ class PendingBook:
 
     def of(self, slo: Slo, key: EngineKey) -> Balance | None:
         place = (slo.name, key)
-        if place not in self.balances:
-            self.balances[place] = pending_for(slo)
-        return self.balances[place]
+        try:
+            return self.balances[place]
+        except KeyError:
+            balance = self.balances[place] = pending_for(slo)
+            return balance
 
     def once(self, slo: Slo, increment: Increment, counts: Counts) -> Counts:
         """These events as the service's: a request that prefills here and decodes there counts once.
 
         An SLO that names a role counts what its instances do, for itself; so does one half whose other is not watched.
         """
-        facts = self._of[1].get(increment.key.target) if self._of and self._has_both_halves else None
-        if slo.role is not None or facts is None or facts.role not in HALVES:
+        if slo.role is not None or not self._has_both_halves or self._of is None:
+            return counts
+        facts = self._of[1].get(increment.key.target)
+        if facts is None or facts.role not in HALVES:
             return counts
         if facts.role == "decode" and (limit := decode_limit(slo, increment)) is not None:
             self._decode_limits[slo.name] = limit

@@ -1,6 +1,6 @@
 """Good and bad requests as the engine counts them: every user's, without those of our canaries that were found."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agent.model import Counts, SliName, Slo
 from agent.own_traffic import Own
@@ -67,7 +67,7 @@ def counted_signal(slo: Slo) -> str:
 
 def _joint(slo: Slo, increment: Increment, first: Ended, inside: Inside | None, balance: JointRequests) -> Counts:
     pace = _split(increment, "tpot_seconds", slo.tpot_seconds)
-    failed = sum(increment.users("requests_finished_total").get(why, 0.0) for why in FAILED_REASONS)
+    failed = _finished(increment, FAILED_REASONS)
     return balance.observe(
         increment.to_seconds,
         first,
@@ -104,10 +104,8 @@ def _answers(slo: Slo, increment: Increment) -> Ended:
 
     Which of the late ones also failed is not known: as many as could have are undecided.
     """
-    finished = increment.users("requests_finished_total")
     refused = sum(increment.users("requests_rejected_total").values())
-    answered = sum(finished.get(reason, 0.0) for reason in ANSWERED_REASONS)
-    failed = sum(finished.get(reason, 0.0) for reason in FAILED_REASONS)
+    answered, failed = (_finished(increment, reasons) for reasons in (ANSWERED_REASONS, FAILED_REASONS))
     buckets = increment.histograms.get("e2e_seconds")
     if buckets is None or slo.threshold_seconds is None:
         return Ended(answered=answered, bad=failed, refused=refused)
@@ -116,6 +114,13 @@ def _answers(slo: Slo, increment: Increment) -> Ended:
     undecided = min(failed, split.bad, answered - late)
     in_time = min(max(0.0, split.good - failed), answered - late - undecided)
     return Ended(in_time, answered - late - undecided - in_time, failed + late, undecided, refused)
+
+
+def _finished(increment: Increment, reasons: Iterable[str]) -> float:
+    """The users' requests that ended for one of these reasons."""
+    ours = increment.own.counters if increment.own is not None else {}
+    places = [("requests_finished_total", reason) for reason in reasons]
+    return sum([increment.counters[place] - ours.get(place, 0.0) for place in places if place in increment.counters])
 
 
 def waits_for_first_token(slo: Slo) -> bool:

@@ -31,13 +31,14 @@ def burn(
     in `excluded` do not count; where they alone keep the pair from burning, the reason is "excluded".
     """
     since = now_seconds - pair.short_seconds, now_seconds - pair.long_seconds
-    short, long = (counted(events, start, now_seconds, excluded) for start in since)
+    short = counted(events, since[0], now_seconds, excluded)
+    long = counted(events, since[1], now_seconds, excluded)
     coverage = events.coverage_ratio(pair.long_seconds, now_seconds)
     short_rate = burn_rate(slo, short)
     long_rate = burn_rate(slo, long, coverage)
     spent = bad_events(slo, long) / (slo.budget_ratio * period_events) if period_events else None
     reason = _reason(slo, pair, short_rate, long_rate, long, spent)
-    if reason != "burning" and any(until > since[1] for _, until in excluded):
+    if excluded and reason != "burning" and any(until > since[1] for _, until in excluded):
         reason = "excluded" if burn(slo, pair, events, now_seconds, period_events).is_burning else reason
     return Burn(pair, short_rate, long_rate, short, long, reason == "burning", reason, coverage, spent)
 

@@ -26,9 +26,11 @@ def slo_status(
     Of an SLO that counts slices `now_seconds` is when the last one that is judged was over.
     `lost_at_seconds` is when the counts of before were lost, None where they were not.
     """
-    longest = max([slo.period_seconds, *(pair.long_seconds for pair in slo.pairs)])
-    start = min(now_seconds - longest, budget_period(slo, now_seconds).start_seconds)
-    spans = excluded_spans(exclusions, slo.name, start, now_seconds)
+    start, spans = now_seconds, list[Span]()
+    if exclusions:
+        longest = max([slo.period_seconds, *(pair.long_seconds for pair in slo.pairs)])
+        start = min(now_seconds - longest, budget_period(slo, now_seconds).start_seconds)
+        spans = excluded_spans(exclusions, slo.name, start, now_seconds)
     budget = error_budget(slo, events, now_seconds, lost_at_seconds, spans)
     if slo.slice_seconds is not None:
         budget = replace(budget, empty_slices=_empty_slices(slo, budget, events, now_seconds, spans))

@@ -6,6 +6,7 @@ that bucket's part in proportion: exact for steady traffic, off by at most one b
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import floor, inf
 
 from agent.model import Counts, Events
@@ -109,6 +110,18 @@ class TimeBuckets:
         return buckets
 
 
+@lru_cache(maxsize=64)
+def _shares(
+    from_seconds: float, to_seconds: float, first: int, last: int, head: int, width: float, size: int
+) -> tuple[tuple[int, float], ...]:
+    """(place, part of the events that came up to its end) of the buckets from `first` to the head; many SLOs ask."""
+    span = to_seconds - from_seconds
+    return tuple(
+        (bucket % size, 1.0 if bucket >= last else ((bucket + 1) * width - from_seconds) / span)
+        for bucket in range(first, head)
+    )
+
+
 class _Tier:
     """A ring of running totals at the end of each bucket before the head, the newest bucket that has events.
 
@@ -136,15 +149,11 @@ class _Tier:
             head = self._advance(last, totals)
         if first >= head:
             return
-        span, width, size = to_seconds - from_seconds, self.width, self.size
         good, bad, undecided = numbers
-        first = max(first, head - size)
+        first = max(first, head - self.size)
         if self._changed_from is None or first < self._changed_from:
             self._changed_from = first
-        shares = [
-            (bucket % size, 1.0 if bucket >= last else ((bucket + 1) * width - from_seconds) / span)
-            for bucket in range(first, head)
-        ]
+        shares = _shares(from_seconds, to_seconds, first, last, head, self.width, self.size)
         for ends, number in ((self._good, good), (self._bad, bad), (self._undecided, undecided)):
             if number:
                 for place, share in shares:
