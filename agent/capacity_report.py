@@ -1,6 +1,6 @@
 """`capacity`: the step-time model of one engine, fitted on one stretch of a recording, and what it predicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -103,6 +103,11 @@ def capacity_report(recording: Path, stretch: Stretch, question: CapacityQuestio
     return _answer(target, engine, learned, load, domain, {**assumed, **lengths}, proven, question)
 
 
+def _overrun(engine: EngineCapacity, load: Load) -> Iterator[str]:
+    if engine.is_overrun(load):
+        yield f"{load.rate:g} requests/s are more than it can serve: a queue grows without end, and TTFT with it"
+
+
 def _why_no_model(learned: Learned, target: str) -> str:
     found = learned.book.added
     if found < LEAST_SAMPLES:
@@ -134,7 +139,7 @@ def _answer(
         domain,
         assumed,
         refusals,
-        domain.warnings_of(load, sequences),
+        [*domain.warnings_of(load, sequences), *_overrun(engine, load)],
         proven,
     )
     if refusals:

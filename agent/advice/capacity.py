@@ -56,6 +56,10 @@ class EngineCapacity:
         prompts = n * load.input_tokens * (1 - load.hit_ratio) * self.steps.prefill_seconds_per_token
         return n / (output * decode + prompts)
 
+    def is_overrun(self, load: Load) -> bool:
+        """Whether requests come faster than they can ever be served: then a queue grows without end."""
+        return load.rate is not None and load.rate > self.full_rate(load)
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -100,25 +104,34 @@ def predict(
     objectives: Sequence[Objective] = (),
     thresholds: Sequence[tuple[Signal, float]] = (),
 ) -> Prediction:
-    """What this load would feel like on one engine. Times are as the engine's front end sees them."""
+    """What this load would feel like on one engine. Times are as the engine's front end sees them.
+
+    Where more comes than can be served, first tokens come later and later: TTFT is unknown, and no promise is kept.
+    """
     best = rehearse(engine.steps, engine.limits, load, engine.front_end_seconds)
     runs = [best, *_ends(engine, load, engine.error_ratio(best.most_sequences, best.most_kv_tokens))]
     broken = [_broken(run, objectives) for run in runs]
     meets = False if broken[0] else True if objectives and not any(broken) else None
     itl = _figures(runs, lambda run: run.gaps, (0.5, 0.95, 0.99))
     ttft = _figures(runs, lambda run: run.ttfts, (0.5, 0.95, 0.99))
+    ttft = [_figure(runs, lambda run: weighted_mean(run.ttfts)), *ttft]
+    if engine.is_overrun(load):
+        broken, meets, ttft = ["queue"], False, [None, None, None, None]
     return Prediction(
         itl_mean_seconds=_figure(runs, lambda run: weighted_mean(run.gaps)),
         itl_p50_seconds=itl[0],
         itl_p95_seconds=itl[1],
         itl_p99_seconds=itl[2],
         tpot_mean_seconds=_figure(runs, lambda run: weighted_mean(run.tpots)),
-        ttft_mean_seconds=_figure(runs, lambda run: weighted_mean(run.ttfts)),
-        ttft_p50_seconds=ttft[0],
-        ttft_p95_seconds=ttft[1],
-        ttft_p99_seconds=ttft[2],
+        ttft_mean_seconds=ttft[0],
+        ttft_p50_seconds=ttft[1],
+        ttft_p95_seconds=ttft[2],
+        ttft_p99_seconds=ttft[3],
         over_threshold_ratio={
-            f"{signal}_seconds>{seconds:g}": _figure(runs, _share(signal, seconds)) for signal, seconds in thresholds
+            f"{signal}_seconds>{seconds:g}": None
+            if signal == "ttft" and engine.is_overrun(load)
+            else _figure(runs, _share(signal, seconds))
+            for signal, seconds in thresholds
         },
         output_tokens_per_second=_figure(runs, lambda run: run.output_tokens / run.seconds if run.seconds else None),
         requests_per_second=_figure(runs, lambda run: run.requests / run.seconds if run.seconds else None),

@@ -75,6 +75,11 @@ def _question(options: argparse.Namespace) -> CapacityQuestion:
         )
         if (value := getattr(options, name)) is not None and value <= 0
     ]
+    mistakes += [
+        f"--{name.replace('_', '-')} is {value:g}, expected at least 1"
+        for name in ("input_tokens", "output_tokens")
+        if (value := getattr(options, name)) is not None and 0 < value < 1
+    ]
     if options.concurrency is not None and options.rate is not None:
         mistakes.append("--concurrency and --rate exclude each other")
     if options.concurrency is not None and options.concurrency > MOST_USERS:

@@ -71,3 +71,17 @@ def test_every_figure_lies_within_its_interval() -> None:
 def test_more_than_the_engine_serves_is_never_promised() -> None:
     full = ENGINE.full_rate(LONG)
     assert max_rate(ENGINE, LONG, [Objective("itl", 10.0, 0.5)]).value == pytest.approx(0.98 * full)
+
+
+def test_a_queue_that_grows_without_end_has_no_ttft() -> None:
+    """Each later request waits longer: a figure would be that of how long one looked. Gaps have theirs all the same."""
+    full = ENGINE.full_rate(LONG)
+    for rate in (1.05 * full, 1e9):
+        said = predict(ENGINE, replace(LONG, rate=rate), [ITL], [("ttft", 2.0), ("itl", 0.1)])
+        assert (said.ttft_mean_seconds, said.ttft_p50_seconds) == (said.ttft_p95_seconds, said.ttft_p99_seconds)
+        assert said.ttft_mean_seconds is said.ttft_p95_seconds is None
+        assert said.over_threshold_ratio["ttft_seconds>2"] is None
+        assert said.over_threshold_ratio["itl_seconds>0.1"] is not None
+        assert (said.meets_slo, said.binding) == (False, "queue")
+        assert said.itl_p99_seconds is not None
+    assert predict(ENGINE, replace(LONG, rate=0.5 * full)).ttft_mean_seconds is not None

@@ -84,6 +84,7 @@ def test_out_of_domain_is_told_with_the_reason(recording: Path, capsys: pytest.C
     ("arguments", "complaint"),
     [
         (("--concurrency", "0"), "--concurrency is 0"),
+        (("--output-tokens", "0.001"), "--output-tokens is 0.001, expected at least 1"),
         (("--concurrency", "1000000000"), "expected at most 100000"),
         (("--concurrency", "3", "--rate", "2"), "exclude each other"),
         (("--range-ratio", "1"), "--range-ratio is 1.0"),
