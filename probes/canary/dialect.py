@@ -1,7 +1,7 @@
 """What a server does not take: learnt from its 400s, so that a strict gateway is no outage."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,10 +24,13 @@ class Dialects:
         """The fields to leave out for this server and model; empty for those that never complained."""
         return self._refused.get((base, model), frozenset())
 
-    def learn(self, base: str, model: str, fault: StreamFault) -> bool:
-        """From now on leave out the field that a 400 or 422 names; False when it names none that we sent."""
+    def learn(self, base: str, model: str, fault: StreamFault, own_words: Sequence[str] = ()) -> bool:
+        """From now on leave out the field that a 400 or 422 names; False when it names none that we sent.
+
+        `own_words` are fields of this kind of canary alone: words that other servers' errors have for themselves.
+        """
         known = self.refused(base, model)
-        for name in DROPPABLE:
+        for name in (*DROPPABLE, *own_words):
             if name not in known and re.search(rf"\b{name}\b", fault.detail):
                 self._refused[base, model] = known | {name}
                 return True

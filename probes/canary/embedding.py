@@ -12,7 +12,7 @@ from probes.canary.failure import failure_of_body
 from probes.canary.item import CanaryItem, Cost, text_tokens
 from probes.canary.models import Body
 from probes.canary.task import ProbeTask
-from probes.canary.visit import QUIET_ERROR_REAL_SECONDS, Visit
+from probes.canary.visit import QUIET_ERROR_REAL_SECONDS, Visit, fresh_request_id
 from probes.sample import ProbeResult
 from probes.stream import StreamFault
 from probes.units import Seconds
@@ -43,7 +43,9 @@ async def run(visit: Visit) -> ProbeResult:
     """One vector. What is no list of finite numbers is `protocol`; zeros, or another length than before, are wrong."""
     body = Body()
     said = {"model": visit.model, "input": visit.task.prompt, "encoding_format": "float"}
-    done = await exchange(visit.request(EMBEDDINGS_PATH, said), visit.transport, visit.clock, body.read)
+    request_id = fresh_request_id()
+    request = visit.request(EMBEDDINGS_PATH, said, request_id)
+    done = await exchange(request, visit.transport, visit.clock, body.read)
     done.stamp("end")
     document = _document(bytes(body.content)) if done.fault is None else None
     vector = _vector(document)
@@ -76,6 +78,7 @@ async def run(visit: Visit) -> ProbeResult:
             "cosine": _cosine(vector, first),
         },
         rank=visit.task.rank,
+        request_id=request_id,
     )
 
 

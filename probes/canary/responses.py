@@ -7,11 +7,9 @@ from pydantic import Field
 
 from probes.canary.item import CanaryItem, Cost, text_tokens
 from probes.canary.task import ProbeTask
-from probes.canary.visit import Visit
+from probes.canary.visit import RESPONSES_PATH, Visit
 from probes.sample import ProbeResult
 from probes.units import Seconds
-
-RESPONSES_PATH = "/v1/responses"
 
 
 class ResponsesCanary(CanaryItem):

@@ -32,6 +32,12 @@ LAGGING_ERROR_RATIO: Final = 0.05
 RANK_HEADER: Final = "X-data-parallel-rank"  # vLLM 0.32 pins a request to a rank with it; a gateway may strip it
 CHAT_PATH: Final = "/v1/chat/completions"
 COMPLETION_PATH: Final = "/v1/completions"
+RESPONSES_PATH: Final = "/v1/responses"
+
+
+def fresh_request_id() -> str:
+    """One that is known as ours wherever it is seen again."""
+    return REQUEST_ID_PREFIX + secrets.token_hex(12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,12 @@ class Visit:
         """A request to this server with what the task says of secrets and timeouts."""
         task = self.task
         headers = dict(task.route.headers) | {"Accept-Encoding": "identity", "User-Agent": "vllm-slo-agent"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            if body.get("stream"):
+                headers["Accept"] = "text/event-stream"
         if request_id:
-            headers |= {"Accept": "text/event-stream", "Content-Type": "application/json", "X-Request-Id": request_id}
+            headers["X-Request-Id"] = request_id
         if task.rank:
             headers[RANK_HEADER] = task.rank
         if task.token:
@@ -75,10 +85,11 @@ class Visit:
     async def ask(self, path: str, body: Mapping[str, Any]) -> "Answered":
         """One streamed completion, and once more if the server's 400 taught us its dialect."""
         answered = await self._attempt(path, body)
-        if self._learns(answered):
+        own_words = ("request_id",) if path == RESPONSES_PATH else ()
+        if self._learns(answered, own_words):
             answered = await self._attempt(path, body)
             answered.flags["dialect_learnt"] = None
-            self._learns(answered)  # a second lesson is for the next canary: a failing server gets less load
+            self._learns(answered, own_words)  # a second lesson is for the next canary: a failing server gets less load
         if answered.fault is not None and answered.fault.outcome == "model_not_found":
             self.memory.models.pop(self.base, None)
         return answered
@@ -87,17 +98,18 @@ class Visit:
         """A server's words without what must not be told."""
         return redact(text, self.task.secrets)
 
-    def _learns(self, answered: "Answered") -> bool:
+    def _learns(self, answered: "Answered", own_words: tuple[str, ...]) -> bool:
         fault = answered.fault
         return (
             fault is not None
             and fault.outcome == "bad_request"
-            and self.memory.dialects.learn(self.base, self.model, fault)
+            and self.memory.dialects.learn(self.base, self.model, fault, own_words)
         )
 
     async def _attempt(self, path: str, body: Mapping[str, Any]) -> "Answered":
-        request_id = REQUEST_ID_PREFIX + secrets.token_hex(12)
-        said = spoken({"model": self.model, **body}, self.memory.dialects.refused(self.base, self.model))
+        request_id = fresh_request_id()
+        named = {"request_id": request_id} if path == RESPONSES_PATH else {}  # vLLM takes its id from nowhere else
+        said = spoken({"model": self.model, **body, **named}, self.memory.dialects.refused(self.base, self.model))
         request = self.request(path, said, request_id)
         answer = ChatAnswer(
             self.clock,

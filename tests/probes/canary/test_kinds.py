@@ -297,6 +297,30 @@ async def test_a_response_has_the_figures_of_a_chat() -> None:
         assert not {"done_missing", "data_after_done", "malformed_chunk"} & set(result.flags)
     assert server.requests[0].startswith(b"POST /v1/responses ")
     assert (server.body()["store"], server.body()["max_output_tokens"]) == (False, 4)
+    assert server.body()["request_id"] == result.request_id  # vLLM calls a response by it, and not by X-Request-Id
+    assert result.request_id.startswith("slo-canary-")
+
+
+async def test_a_server_that_takes_no_request_id_for_a_response_is_asked_without_one() -> None:
+    refusal = (reply("400 Bad Request", {"error": {"message": "Unknown parameter: 'request_id'."}}),)
+    end = {"type": "response.completed", "response": RESPONSE | {"usage": USAGE}}
+    async with nasty_server(refusal, (*response(*TOLD, end), DONE)) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="responses")
+        result = await Prober(SystemClock()).probe(task)
+    assert result.outcome == "ok"
+    assert "request_id" not in server.body()
+
+
+async def test_an_embedding_is_asked_for_in_json_and_known_as_ours() -> None:
+    """vLLM takes no other type of body, and its span has the id that we sent."""
+    async with nasty_server(*embedded([0.6, 0.8])) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="embedding")
+        result = await Prober(SystemClock()).probe(task)
+    head = server.requests[0].decode().lower()
+    assert "content-type: application/json" in head
+    assert f"x-request-id: {result.request_id}" in head
+    assert result.request_id.startswith("slo-canary-")
+    assert "text/event-stream" not in head
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,7 @@ def test_stamps_of_a_clock_that_was_never_set_are_unknown() -> None:
     [
         ("cmpl-user-7-0", "user-7"),
         ("chatcmpl-user-7", "user-7"),
+        ("embd-user-7-0", "user-7"),
         ("generate-tokens-user-7", "user-7"),
         ("user-7", "user-7"),
         ("", ""),
