@@ -19,7 +19,7 @@ def cross_checks(config: Config, tree: Mapping[str, object], wrong: frozenset[st
     """
     yield from _twice("targets", _names(tree.get("targets")))
     yield from _twice("slos", _names(tree.get("slos")))
-    checks = (_windows, _unknown_names, _excluded_names, _timeouts, _sources, _spans)
+    checks = (_windows, _unknown_names, _excluded_names, _timeouts, _sources, _composites, _spans)
     for parts, sentence in (found for check in checks for found in check(config)):
         if not parts & wrong:
             yield sentence
@@ -95,6 +95,20 @@ def _sources(config: Config) -> Iterator[Check]:
                 f"`canaries: [{{kind: chat}}]` or write source: engine."
             )
             yield frozenset({"slos", "canaries"}), sentence
+
+
+def _composites(config: Config) -> Iterator[Check]:
+    """Every member is there, counts slices, and all of one composite count the same ones."""
+    lengths = {slo.name: slo.slice_seconds for slo in config.slos if not slo.all_of}
+    for index, slo in enumerate(config.slos):
+        where = f"slos[{index}].all_of"
+        for place, name in enumerate(slo.all_of):
+            if name not in lengths:
+                yield frozenset({"slos"}), _unknown(f"{where}[{place}]", name, "SLO", list(lengths))
+        found = {lengths[name] for name in slo.all_of if name in lengths}
+        if slo.all_of and (None in found or len(found) > 1 or len(set(slo.all_of)) < max(2, len(slo.all_of))):
+            sentence = f"{where} needs two or more SLOs, each once, with the same slice_seconds, such as 60."
+            yield frozenset({"slos"}), sentence
 
 
 def _spans(config: Config) -> Iterator[Check]:

@@ -29,7 +29,8 @@ class Slo(Section):
     name: Name = Field(description="Its name in alerts, metrics and pages.")
     service: Name = Field("llm", description="The service that makes the promise.")
     sli: SliName = Field(
-        description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput, stall or correctness."
+        description="What is counted: availability, ttft, itl, tpot, e2e, queue, goodput, stall or correctness; "
+        "composite: other SLOs."
     )
     source: SliSource | None = Field(
         None,
@@ -86,6 +87,10 @@ class Slo(Section):
     slice_good_ratio: Ratio | None = Field(
         None, description="Share of good events that makes a slice a good one, such as 0.95; needs slice_seconds."
     )
+    all_of: list[str] = Field(
+        default_factory=list,
+        description="Of sli composite: the SLOs that must all be good in a slice, each with the same slice_seconds.",
+    )
     tickets_only: bool = Field(default=False, description="Nobody is woken: burn pairs that would page are left out.")
     runbook_url: str = Field("", description="What whoever is paged should open.")
 
@@ -119,7 +124,23 @@ class Slo(Section):
         return self
 
     @model_validator(mode="after")
+    def _composite_is_of_others(self) -> Self:
+        if (self.sli == "composite") != bool(self.all_of) or (self.source == "slos" and not self.all_of):
+            raise ValueError(
+                "all_of belongs to sli composite. Write both, such as all_of: [ttft-minutes, tpot-minutes]"
+            )
+        own = (self.threshold_seconds, self.slice_seconds, self.model, self.role, self.engine)
+        if self.all_of and (any(one is not None for one in own) or self.labels or self.source not in (None, "slos")):
+            raise ValueError(
+                "a composite counts what its members count: take out its source, threshold_seconds, slice_seconds, "
+                "slice_good_ratio, model, role, engine and labels"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _threshold_where_needed(self) -> Self:
+        if self.sli == "composite":
+            return self
         if self.sli != "correctness":
             return self._as_latencies_count()
         if self.source not in (None, "canary") or self.threshold_seconds is not None:

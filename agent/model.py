@@ -8,8 +8,8 @@ from probes.sample import HistogramSample
 
 Severity = Literal["page", "ticket"]
 Tier = Literal["fast", "slow", "trend"]
-SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue", "goodput", "stall", "correctness"]
-SliSource = Literal["engine", "canary", "span", "router"]
+SliName = Literal["availability", "ttft", "itl", "tpot", "e2e", "queue", "goodput", "stall", "correctness", "composite"]
+SliSource = Literal["engine", "canary", "span", "router", "slos"]
 SloState = Literal["ok", "burning", "exhausted", "no_traffic", "no_data", "insufficient_data"]
 
 
@@ -80,7 +80,8 @@ class Slo:
     `volume_gate` keep a few bad events of little traffic from alerting, `calm_windows` is the hysteresis of an alert
     that comes back, and `hold_seconds` how long one survives without data (docs/slo.md).
 
-    With `slice_seconds` its events are slices of time that long: good where `slice_good_ratio` of their events are.
+    With `slice_seconds` its events are slices of time that long: good where `slice_good_ratio` of their events are. A
+    composite has `all_of` instead of that ratio: a slice is good where it is good for each of these SLOs.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Slo:
     target_labels: tuple[tuple[str, str], ...] = ()
     slice_seconds: float | None = None
     slice_good_ratio: float | None = None
+    all_of: tuple[str, ...] = ()
 
     @property
     def budget_ratio(self) -> float:

@@ -1,7 +1,7 @@
 """From the config, and what discovery found, to what the parts need: the plan, the pages, the canary tasks."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from agent.burn_windows import pairs_for
 from agent.config import Config, Target
 from agent.config_slo import Exclusion as ExclusionItem
 from agent.config_slo import Slo
-from agent.model import BurnPair
+from agent.model import BurnPair, SliName, SliSource
 from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, Plan
 from agent.signals.economics import Energy
@@ -24,6 +24,7 @@ from probes.discovery.role import role_of
 from probes.scrape import PageTarget
 from probes.systems import ASKABLE, ENGINES
 
+DEFAULT_SOURCES: Mapping[SliName, SliSource] = {"stall": "canary", "correctness": "canary", "composite": "slos"}
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 CALENDAR_SECONDS = {"day": 86_400.0, "week": 7 * 86_400.0, "month": 30 * 86_400.0, "quarter": 91 * 86_400.0}
 
@@ -103,7 +104,7 @@ def _promise(config: Config, slo: Slo) -> Promise:
         name=slo.name,
         service=slo.service,
         sli=slo.sli,
-        source=slo.source or ("canary" if slo.sli in ("stall", "correctness") else "engine"),
+        source=slo.source or DEFAULT_SOURCES.get(slo.sli, "engine"),
         objective_ratio=slo.objective_ratio,
         period_seconds=_period_seconds(slo),
         pairs=_pairs(config, slo),
@@ -125,9 +126,16 @@ def _promise(config: Config, slo: Slo) -> Promise:
         violated_minute_dollars=slo.violated_minute_dollars,
         engine=slo.engine,
         target_labels=tuple(sorted(slo.labels.items())),
-        slice_seconds=slo.slice_seconds,
+        slice_seconds=_slice_seconds(config, slo),
         slice_good_ratio=slo.slice_good_ratio,
+        all_of=tuple(slo.all_of),
     )
+
+
+def _slice_seconds(config: Config, slo: Slo) -> float | None:
+    """Of a composite those of its members, which are all alike."""
+    members = [other.slice_seconds for other in config.slos if other.name in slo.all_of]
+    return members[0] if members else slo.slice_seconds
 
 
 def _period_seconds(slo: Slo) -> float:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from agent.alerts.book import Labels, Returned
 from agent.model import Alert, Evidence, Recommendation
 from agent.raw import Raw
+from agent.sli.composites import Joined
 from agent.sli.count import PendingBook
 from agent.sli.engine import Balance
 from agent.sli.goodput import JointRequests
@@ -96,6 +97,7 @@ def _memory_form(memory: Memory, now_seconds: float) -> dict[str, object]:
         "returned": [(labels, asdict(back)) for labels, back in memory.alerts.returned.items()],
         "ended": list(memory.alerts.ended.items()),
         "spans": [(place, asdict(balance)) for place, balance in memory.pending.spans.items()],
+        "joined": [(slo, [(at, list(by.items())) for at, by in of.told.items()]) for slo, of in _joined(memory)],
         "slices": [(slo, of.judged_until, list(of.open.items())) for slo, of in memory.pending.slices.items()],
         "firing": [_alert_form(alert) for alert in memory.alerts.firing.values()],
         "ledger": [asdict(entry) for entry in memory.ledger.entries],
@@ -153,6 +155,7 @@ def _restore_memory(memory: Memory, form: Mapping[str, Any]) -> float:
         {(slo, EngineKey(*key)): _balance(balance) for slo, key, balance in form["balances"]},
         {name: tuple(definition) for name, definition in form["definitions"].items()},
         {(target, model): _span_balance(balance) for (target, model), balance in form.get("spans", ())},
+        joined={slo: _joined_from(told) for slo, told in form.get("joined", ())},
         slices={slo: _slices(until, slices) for slo, until, slices in form.get("slices", ())},
     )
     for alert in form["firing"]:
@@ -186,6 +189,14 @@ def _span_balance(form: dict[str, Any]) -> SpanBalance:
         "_ahead": deque(form["_ahead"], MOST_AHEAD),
     }
     return SpanBalance(**{**form, **parts})
+
+
+def _joined(memory: Memory) -> Iterable[tuple[str, Joined]]:
+    return memory.pending.joined.items()
+
+
+def _joined_from(told: Iterable[tuple[int, Iterable[tuple[str, Sequence[float]]]]]) -> Joined:
+    return Joined({place: {name: (n[0], n[1], n[2]) for name, n in said} for place, said in told})
 
 
 def _slices(judged_until: int | None, open_ones: Iterable[tuple[int, Sequence[float]]]) -> Slices:

@@ -14,7 +14,7 @@ from agent.alerts.book import AlertBook, Labels, Wanted
 from agent.alerts.cause import likely_cause
 from agent.alerts.gpu_alerts import gpu_alerts
 from agent.alerts.health import target_status
-from agent.alerts.silence import no_data
+from agent.alerts.silence import no_data, no_data_of_one
 from agent.alerts.slo_alerts import held_labels, slo_alerts, wants_alerts
 from agent.alerts.target_alerts import blind_alert, lost_alert, target_alerts
 from agent.model import Effects, Recommendation, SliSource, Slo, SloStatus, Snapshot, TargetStatus
@@ -32,6 +32,7 @@ TELLERS: Mapping[SliSource, tuple[str, ...] | None] = {
     "router": ROUTERS,
     "canary": None,
     "span": ENGINES,
+    "slos": (),
 }
 
 
@@ -61,12 +62,13 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     fresh = count_events(plan.slos, plan.targets, windows, memory.pending, now_seconds)
     targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
     ours = _by_slo(memory.pending, targets)
+    silences = {slo.name: no_data(slo, ours[slo.name], windows, now_seconds) for slo in plan.slos if not slo.all_of}
     slos = tuple(
         slo_status(
             slo,
             windows.events[slo.name],
             judged_until_seconds(slo, now_seconds),
-            no_data=no_data(slo, ours[slo.name], windows, now_seconds),
+            no_data=no_data_of_one(slo, silences) if slo.all_of else silences[slo.name],
             lost_at_seconds=memory.lost_at_seconds,
             exclusions=plan.exclusions,
         )

@@ -1,6 +1,6 @@
 """Why nobody tells what an SLO counts: a rollout, engines that are down, or our own blindness."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from agent.alerts.health import last_results
@@ -28,6 +28,12 @@ def no_data(slo: Slo, ours: Sequence[TargetStatus], windows: Windows, now_second
     if any(_answers(target) and windows.has(target.name, signal) for target in ours):
         return None
     return _no_page(ours, signal, windows, now_seconds)
+
+
+def no_data_of_one(composite: Slo, silences: Mapping[str, Silence | None]) -> Silence | None:
+    """Why a member of the composite is not told of, by the members' own silences; None while each of them is."""
+    found = ((name, silences[name]) for name in composite.all_of)
+    return next((Silence(why.reason, f"{name}: {why.detail}") for name, why in found if why is not None), None)
 
 
 def _no_page(ours: Sequence[TargetStatus], signal: str, windows: Windows, now_seconds: float) -> Silence:

@@ -117,6 +117,8 @@ def _recovery_words(status: SloStatus, burn: Burn) -> str:
 
 def good_words(slo: Slo) -> str:
     """What a good event of this SLO is: a slice of time, or what happened."""
+    if slo.all_of:
+        return f"slices of {window_word(slo.slice_seconds or 0.0)} that are good for {', '.join(slo.all_of)}"
     if slo.slice_seconds is not None:
         each = f"of the events of {window_word(slo.slice_seconds)}"
         return f"at least {100 * (slo.slice_good_ratio or 0):g}% {each}: {_good_event_words(slo)}"

@@ -22,6 +22,7 @@ WORDS = {
 WITNESSES = {
     "engine": "the engines' own counters tell",
     "canary": "our canaries saw it",
+    "slos": "these SLOs tell",
     "span": "the spans of the requests tell; undecided ones sent none, or it does not say",
 }
 Slo = Mapping[str, Any]
@@ -64,8 +65,11 @@ def explained(slo: Slo, at: float | None) -> Iterator[str]:
         yield f"  {silence['reason'] + ':':<14} {silence['detail']}"
     yield f"  good means     {_good(slo)}, as {_witness(slo)}"
     if length := slo.get("slice_seconds"):
-        need = f"at least {100 * slo['slice_good_ratio']:g}% of its events are"
-        yield f"  counted        slices of {window_word(length)}, good where {need}; not those without events"
+        if slo.get("all_of"):
+            need = "each of these SLOs says so, bad where one does; not those of which one says nothing"
+        else:
+            need = f"at least {100 * slo['slice_good_ratio']:g}% of its events are; not those without events"
+        yield f"  counted        slices of {window_word(length)}, good where {need}"
     yield f"  undecided      count as {slo['undecided']}"
     yield (
         f"  error budget   1 - {slo['objective_ratio']:g} = {_short(budget_ratio)} of all {_events(slo)} "
@@ -152,6 +156,8 @@ def _events(slo: Slo) -> str:
 
 
 def _good(slo: Slo) -> str:
+    if slo.get("all_of"):
+        return f"good for {' and '.join(slo['all_of'])}"
     limit = slo.get("threshold_seconds")
     if slo["sli"] == "goodput":
         return f"TTFT at most {slo['ttft_seconds']:g} s and TPOT at most {slo['tpot_seconds']:g} s"

@@ -91,7 +91,7 @@ def _window(slo: Slo) -> dict[str, Any]:
 def _slices(slo: Slo) -> dict[str, Any]:
     if slo.slice_seconds is None:
         return {}
-    return {"timeSliceTarget": slo.slice_good_ratio, "timeSliceWindow": duration(slo.slice_seconds)}
+    return {"timeSliceTarget": slo.slice_good_ratio or 1.0, "timeSliceWindow": duration(slo.slice_seconds)}
 
 
 def _policy(slo: Slo, pair: BurnPair, *, are_derived: bool) -> dict[str, Any]:

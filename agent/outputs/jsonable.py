@@ -66,6 +66,7 @@ def slo_json(status: SloStatus) -> Json:
         "undecided": slo.undecided,
         "slice_seconds": slo.slice_seconds,
         "slice_good_ratio": slo.slice_good_ratio,
+        "all_of": list(slo.all_of),
         "min_bad_events": slo.min_bad_events,
         "runbook_url": slo.runbook_url,
         "state": status.state,

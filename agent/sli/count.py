@@ -6,6 +6,7 @@ from typing import get_args
 
 from agent.model import Counts, SliName, SliSource, Slo
 from agent.sli.canary import canary_events
+from agent.sli.composites import Joined
 from agent.sli.engine import (
     Balance,
     ended_requests,
@@ -54,6 +55,7 @@ class PendingBook:
     definitions: dict[str, Definition] = field(default_factory=dict)
     spans: dict[tuple[str, str], SpanBalance] = field(default_factory=dict)  # by target and model
     legs: dict[tuple[str, str], Legs] = field(default_factory=dict)  # by SLO and model; not kept over a restart
+    joined: dict[str, Joined] = field(default_factory=dict)  # what members said so far, by composite
     slices: dict[str, Slices] = field(default_factory=dict)  # those without a verdict, of the SLOs that count slices
     routers: RouterBook = field(default_factory=RouterBook)
     _decode_limits: dict[str, float] = field(default_factory=dict)
@@ -94,9 +96,17 @@ class PendingBook:
 
     def judge_slices(self, windows: Windows, now_seconds: float) -> None:
         """Slices that are over by now become events of their SLOs, as of the last `keep`."""
-        for slo in self._of[0] if self._of and self.slices else ():
-            if slo.name in self.slices:
-                self.slices[slo.name].judge(slo, windows.events[slo.name], now_seconds)
+        slos = self._of[0] if self._of and self.slices else ()
+        composites = [slo for slo in slos if slo.all_of]
+        for slo in (slo for slo in slos if slo.name in self.slices):
+            verdicts = self.slices[slo.name].judge(slo, windows.events[slo.name], now_seconds)
+            for of in (of for of in composites if slo.name in of.all_of):
+                for verdict in verdicts:
+                    self.joined.setdefault(of.name, Joined()).take(of, slo.name, verdict, windows.events[of.name])
+        for of in composites:
+            began = [windows.events[name].began_at_seconds for name in of.all_of]
+            if all(at is not None for at in began):
+                windows.events[of.name].begin(max(at for at in began if at is not None))
 
     def concerned(self, target: str, model: str, source: SliSource) -> tuple[Slo, ...]:
         """The SLOs of this source that count what this target does, as of the last `keep`."""
@@ -128,10 +138,12 @@ class PendingBook:
         self._of, self._concerned = (slos, targets), {}
         self._has_both_halves = {facts.role for facts in targets.values()} >= set(HALVES)
         now = {slo.name: _definition(slo) for slo in slos}
+        now |= {slo.name: tuple(f"{name}: {now[name]!r}" for name in slo.all_of) for slo in slos if slo.all_of}
         changed = {name for name, definition in self.definitions.items() if now.get(name) != definition}
         for name in changed:
             windows.events.pop(name, None)
             self.slices.pop(name, None)
+            self.joined.pop(name, None)
         for place in [place for place in self.routers.overdrawn if place[0] in changed]:
             del self.routers.overdrawn[place]
         gone = [place for place in self.balances if place[0] in changed or place[1].target not in targets]

@@ -6,6 +6,7 @@ undecided events decide. One without events is none of these: it does not count,
 
 from dataclasses import dataclass, field
 from math import ceil, floor
+from typing import NamedTuple
 
 from agent.model import Slo
 from agent.stats.time_buckets import Numbers, TimeBuckets
@@ -13,6 +14,15 @@ from agent.stats.time_buckets import Numbers, TimeBuckets
 SETTLE_SECONDS = 30.0  # readings that wait for a canary's result come up to 15 s later, and spans in batches
 ROUNDING_RATIO = 1e-9  # floats: 0.95 of 20 events is more than 19
 GOOD, BAD, UNDECIDED = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+class Verdict(NamedTuple):
+    """What one slice was, as one event: (from, to] and its place among slices of that length."""
+
+    place: int
+    from_seconds: float
+    to_seconds: float
+    numbers: Numbers
 
 
 @dataclass(slots=True)
@@ -49,13 +59,18 @@ class Slices:
             good, bad, undecided = (of + more / len(places) for of, more in zip(before, numbers, strict=True))
             self.open[place] = good, bad, undecided
 
-    def judge(self, slo: Slo, events: TimeBuckets, now_seconds: float) -> None:
-        """Every slice that is over becomes one event of the SLO, spread over the slice's own time."""
+    def judge(self, slo: Slo, events: TimeBuckets, now_seconds: float) -> list[Verdict]:
+        """Every slice that is over becomes one event of the SLO, spread over the slice's own time. Returns them."""
         length = slo.slice_seconds or 0.0
         due = judged_until_seconds(slo, now_seconds) / length
-        for place in sorted(place for place in self.open if place < round(due)):
-            events.count(place * length, (place + 1) * length, _verdict(slo, self.open.pop(place)))
-            self.judged_until = place + 1
+        verdicts = [
+            Verdict(place, place * length, (place + 1) * length, _verdict(slo, self.open.pop(place)))
+            for place in sorted(place for place in self.open if place < round(due))
+        ]
+        for verdict in verdicts:
+            events.count(verdict.from_seconds, verdict.to_seconds, verdict.numbers)
+            self.judged_until = verdict.place + 1
+        return verdicts
 
 
 def judged_until_seconds(slo: Slo, now_seconds: float) -> float:

@@ -45,6 +45,7 @@ const SOURCES = {
   engine: "From all requests the engine counted",
   canary: "From canaries",
   span: "From request spans, one by one",
+  slos: "From other SLOs",
 };
 
 const URGENCY = ["burning", "exhausted", "no_data", "insufficient_data", "ok", "no_traffic"];
@@ -81,7 +82,7 @@ function promise(slo) {
   const words = PROMISES[slo.sli] ?? (() => `of ${slo.sli} events are good`);
   const said = words(limit, slo.source === "canary" ? "canaries" : "requests");
   const counted = isKnown(slo.slice_seconds)
-    ? `of all ${seconds(slo.slice_seconds)} slices are good (${percent(slo.slice_good_ratio)} ${said})`
+    ? `of all ${seconds(slo.slice_seconds)} slices are good (${slo.all_of.length ? `for ${slo.all_of.join(", ")}` : `${percent(slo.slice_good_ratio)} ${said}`})`
     : said;
   return `${percent(slo.objective_ratio)} ${counted}, in any ${seconds(slo.period_seconds)}`;
 }

@@ -271,6 +271,8 @@ slos:
   - {name: up, sli: availability, objective_ratio: 0.999, threshold_seconds: 300, calendar: week, policy: stop}
   - {name: seen, sli: availability, source: canary, objective_ratio: 0.99, epoch: 2026-01-31T12:00:00Z}
   - {name: minutes, sli: ttft, objective_ratio: 0.99, threshold_seconds: 1, slice_seconds: 300, slice_good_ratio: 0.95}
+  - {name: paces, sli: tpot, objective_ratio: 0.99, threshold_seconds: 0.05, slice_seconds: 300, slice_good_ratio: 0.9}
+  - {name: all-minutes, sli: composite, objective_ratio: 0.9, all_of: [minutes, paces]}
   - {name: both, sli: goodput, objective_ratio: 0.9, period_seconds: 604800}
 """
 
