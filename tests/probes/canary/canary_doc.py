@@ -74,8 +74,10 @@ hold either way. A mean is known only where its bounds lie within 10 % of it.
 
 A page that may hold a canary still under way is counted when its result is there, at most 15 s later. A stream that
 breaks off has no finished request, so canaries are let to their end; only a timeout or a broken stream is cut short.
-Not taken out are canaries of other agents, those sent through a gateway to an engine that another target names, engine
-steps, and cache hits where the server does not tell `cached_tokens`. `probe_share_ratio` is our share of all finished
+Where a page shows several models or ranks, it is taken out of those that it asked for; without a rank that was asked
+for, of the first that has it. Not taken out are `embedding` canaries, canaries of other agents, those sent through a
+gateway to an engine that another target names, engine steps, and cache hits where the server does not tell
+`cached_tokens`. `probe_share_ratio` is our share of all finished
 requests; an endpoint that nobody but canaries asks has the SLO state `no_traffic`. `slo_agent_ttft_seconds` and its
 like are published with `source="engine"` (everything) and `source="contribution"` (ours, on the engine's own edges).
 
