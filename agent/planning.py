@@ -63,6 +63,23 @@ def all_targets(config: Config, found: Iterable[Found]) -> list[Target]:
     return list(targets.values())
 
 
+def found_of(target: Target) -> Found:
+    """A target as discovery would have given it, for recordings; its auth and metrics_url stay here."""
+    scheme, _, address = target.url.partition("://")
+    said = {
+        "name": target.name,
+        "kind": target.kind,
+        "role": target.role,
+        "model": target.model,
+        "service": target.service,
+        "gpus": str(target.gpus),
+        "gpu_type": target.gpu_type,
+        "__scheme__": scheme,
+        "__metrics_path__": target.metrics_path,
+    }
+    return Found(address, {**target.labels, **{label: value for label, value in said.items() if value is not None}})
+
+
 def page_target(config: Config, target: Target) -> PageTarget:
     """How the target's metrics page is read."""
     return PageTarget(

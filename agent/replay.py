@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from agent.config import Config
 from agent.model import Effects
 from agent.plan import Plan
@@ -12,7 +14,7 @@ from agent.planning import all_targets, make_plan
 from agent.tick import Memory, tick
 from probes.discovery.file import Found
 from probes.prometheus.history import Piece, PrometheusHistory
-from probes.recording import PAGE_SOURCES, EntryReader, read_entries
+from probes.recording import PAGE_SOURCES, EntryReader, RecordingError, read_entries, target_in
 from probes.sample import ProbeResult, Reading
 from probes.spans.result import SpanResult
 
@@ -21,8 +23,8 @@ from probes.spans.result import SpanResult
 class Course:
     """Virtual time: what was seen goes in by order of time, the effects of each tick that changed something out.
 
-    Ticks lie `tick_seconds` apart from the first look on. Targets that the config does not name are watched as
-    aggregated vLLM replicas, from when they are first seen. `last` is the newest tick's.
+    Ticks lie `tick_seconds` apart from the first look on. Targets that the config does not name are watched as the
+    recording tells of them, else as aggregated replicas, from when they are first seen. `last` is the newest tick's.
     """
 
     config: Config
@@ -103,10 +105,18 @@ class Replay:
         reader = EntryReader()
         for entry in read_entries(self.recording):
             yield from self.course.go_to(entry.at_seconds)
-            seen = reader.read(entry)
-            if seen is not None:
+            if (found := target_in(entry)) is not None:
+                self._watch(found)
+            elif (seen := reader.read(entry)) is not None:
                 self.course.take(seen, entry.at_seconds)
         yield from self.course.end()
+
+    def _watch(self, found: Found) -> None:
+        try:
+            self.course.watch(found)
+        except ValidationError as error:
+            name, mistake = found.labels["name"], error.errors()[0]["msg"]
+            raise RecordingError(f"{self.recording}: the target {name!r} cannot be one: {mistake}.") from None
 
 
 async def replay_history(

@@ -20,7 +20,7 @@ from agent.keeping import Keeper
 from agent.living import LivingView
 from agent.model import Effects
 from agent.outputs.self_metrics import SelfMetrics
-from agent.planning import canary_targets, config_hash, make_plan, page_target
+from agent.planning import canary_targets, config_hash, found_of, make_plan, page_target
 from agent.rehydrating import rehydrated
 from agent.span_log import attributed
 from agent.tick import Memory, tick
@@ -67,6 +67,7 @@ class Agent:
         self._path = path
         self.recording_trouble = ""
         self._recorder = listeners.recorder
+        self._recorded: dict[str, Target] = {}  # what the recording tells of each target
         self._discovering = Discovering(config)
         self._targets = self._discovering.targets()
         plan = make_plan(config, self._targets)
@@ -238,6 +239,9 @@ class Agent:
             self.view.canaries.restarted(target.name, started_at or scraped.reading.at_seconds)
         self.view.memory.windows.take(scraped.reading)
         self.metrics.scraped(scraped.reading)
+        if self._recorded.get(target.name) != target:
+            self._recorded[target.name] = target
+            self._record(lambda recorder: recorder.write_target(scraped.reading.at_seconds, found_of(target)))
         self._record(lambda recorder: recorder.write_scrape(scraped.reading, scraped.body))
 
     async def _probe(self, canary: CanaryItem, target: Target, job: str) -> None:

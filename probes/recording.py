@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from probes.discovery.file import Found
 from probes.nvml import gpu_reading
 from probes.page import BOOKS, SystemPage
 from probes.sample import ProbeResult, Reading
@@ -60,6 +61,11 @@ class RecordingWriter:
         else:
             why = json.dumps({"outcome": reading.outcome, "detail": reading.detail, "source": reading.source})
             self.write(Entry(reading.at_seconds, reading.target, "scrape", why))
+
+    def write_target(self, at_seconds: float, found: Found) -> None:
+        """What is known of a target, as discovery would give it; its name is the label `name`."""
+        body = json.dumps({"address": found.address, "labels": dict(found.labels)})
+        self.write(Entry(at_seconds, found.labels["name"], "target", body))
 
     def write_gpu(self, at_seconds: float, target: str, body: dict[str, Any]) -> None:
         self.write(Entry(at_seconds, target, "nvml", json.dumps(body)))
@@ -114,6 +120,18 @@ def _entry(path: Path, number: int, line: str) -> Entry:
     return entry
 
 
+def target_in(entry: Entry) -> Found | None:
+    """What an entry tells of its target; None for an entry that tells what was seen. Raises RecordingError."""
+    if entry.source != "target":
+        return None
+    try:
+        body = json.loads(entry.body)
+        labels = {str(label): str(value) for label, value in body["labels"].items()}
+        return Found(str(body["address"]), labels | {"name": entry.target})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordingError(f"The target entry of {entry.target} at {entry.at_seconds:.3f} cannot be used.") from error
+
+
 class EntryReader:
     """Turns entries back into readings, canary results and spans, one page reader per target."""
 
@@ -121,7 +139,7 @@ class EntryReader:
         self._pages: dict[tuple[str, str], SystemPage] = {}
 
     def read(self, entry: Entry) -> Reading | ProbeResult | SpanResult | None:
-        """What the entry says; None for a source this version does not know."""
+        """What was seen; None for an entry that tells of its target, and for a source this version does not know."""
         if entry.source in PAGE_SOURCES:
             page = self._pages.setdefault((entry.target, entry.source), SystemPage(entry.source))
             return page.read(entry.body, entry.target, entry.at_seconds)

@@ -41,7 +41,11 @@ def test_the_recording_of_the_document_is_read() -> None:
 
 def test_the_recording_document_names_every_source_and_gpu_key() -> None:
     text = (DOCS / "recordings.md").read_text(encoding="utf-8")
-    assert [word for word in (*PAGE_SOURCES, "scrape", "nvml", "probe", *SIGNALS) if f"`{word}`" not in text] == []
+    assert [
+        word
+        for word in (*PAGE_SOURCES, "scrape", "nvml", "probe", "span", "target", *SIGNALS)
+        if f"`{word}`" not in text
+    ] == []
 
 
 def test_the_figure_of_the_document_has_the_keys_of_a_figure() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from agent.config import Config, Target
 from agent.config_file import parse_config
-from agent.planning import all_targets, canary_targets, config_hash, make_plan, page_target, probe_task
+from agent.planning import all_targets, canary_targets, config_hash, found_of, make_plan, page_target, probe_task
 from probes.discovery.file import Found
 
 TEXT = """
@@ -67,3 +68,16 @@ def test_addresses_of_pages_and_canaries() -> None:
 def test_the_hash_names_the_very_config() -> None:
     other = parse_config(TEXT.replace("0.999", "0.99"), "agent.yaml")
     assert config_hash(CONFIG) == config_hash(parse_config(TEXT, "b.yaml")) != config_hash(other)
+
+
+def test_a_target_for_a_recording_comes_back_as_it_was() -> None:
+    """But for its auth, which no recording holds."""
+    target = Target.model_validate(
+        {
+            "name": "a", "url": "https://[fd00::7]:8000/base", "kind": "dynamo_worker", "metrics_path": "/m",
+            "model": "m", "role": "prefill", "service": "chat", "gpus": 8, "gpu_type": "h200",
+            "labels": {"pod": "a-0", "node": "n"}, "auth": {"bearer_token_env": "A_TOKEN"},
+        }
+    )  # fmt: skip
+    plain = Target(name="b", url="http://b:8000")
+    assert all_targets(Config(), map(found_of, (target, plain))) == [target.model_copy(update={"auth": None}), plain]

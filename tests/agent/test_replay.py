@@ -16,10 +16,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "probes" / "prometheus"))
 from fake_prometheus import FakePrometheus
 
 from agent.cli import main
-from agent.config import Config
+from agent.config import Config, Target
 from agent.config_file import parse_config
 from agent.model import Alert, Counts, Recommendation
-from agent.planning import all_targets, make_plan
+from agent.planning import all_targets, found_of, make_plan
 from agent.prometheus_source import open_history
 from agent.replay import Course, Replay, replay_history
 from agent.report import report
@@ -27,7 +27,7 @@ from agent.signals.read import Question
 from agent.stats.goodput import GoodputTarget
 from agent.stretch import Stretch
 from agent.tick import Memory, tick
-from probes.recording import EntryReader, RecordingWriter
+from probes.recording import Entry, EntryReader, RecordingError, RecordingWriter
 from probes.recording import read_entries as entries_of
 from probes.sample import ProbeResult
 from probes.spans.result import SpanResult
@@ -125,6 +125,58 @@ def test_a_replay_gives_the_alerts_and_the_advice_of_live_ticks(recording: Path)
         ("CanaryDown", None),
     } <= names
     assert heard.advice[0].action == "scale"
+
+
+def told_of(recording: Path, target: Target) -> Path:
+    """The recording with what is known of the target before all else, as the agent writes it."""
+    told = recording.with_name("told.jsonl.gz")
+    writer, entries = RecordingWriter(told), list(entries_of(recording))
+    writer.write_target(entries[0].at_seconds, found_of(target))
+    for entry in entries:
+        writer.write(entry)
+    writer.close()
+    return told
+
+
+def test_a_recording_tells_of_its_targets_and_needs_no_config_for_them(recording: Path) -> None:
+    """The SLO is about the decode replicas of one service: without what is told the target would be of neither."""
+    slo = {
+        "name": "itl", "service": "chat", "sli": "ttft", "role": "decode", "objective_ratio": 0.99,
+        "threshold_seconds": 2.5,
+    }  # fmt: skip
+    other = slo | {"name": "other", "service": "batch"}
+    target = {"name": "vllm-0", "url": "http://vllm-0:8000", "model": "m", "role": "decode", "service": "chat"}
+    named = Config.model_validate({"slos": [slo, other], "targets": [target]})
+    unnamed = named.model_copy(update={"targets": []})
+
+    def counted(path: Path, config: Config) -> list[Counts]:
+        replay = Replay(path, config)
+        list(replay.effects())
+        assert replay.last is not None
+        return [status.budget.counts for status in replay.last.snapshot.slos]
+
+    told = told_of(recording, named.targets[0])
+    assert counted(told, unnamed) == counted(told, named) == counted(recording, named)
+    assert counted(told, unnamed)[0].bad > 0
+    assert counted(recording, unnamed)[0].bad == 0
+
+
+def test_the_config_is_before_the_recording(recording: Path) -> None:
+    config = parse_config(CONFIG, "story.yaml")
+    told = told_of(recording, config.targets[0].model_copy(update={"model": "another", "role": "prefill"}))
+    heard = [effects.changed_alerts for effects in Replay(told, config).effects()]
+    assert heard == [effects.changed_alerts for effects in Replay(recording, config).effects()]
+
+
+@pytest.mark.parametrize(
+    "body", ["[]", "{}", '{"address": "a:1", "labels": 3}', '{"address": "a:1", "labels": {"__metrics_path__": "x"}}']
+)
+def test_a_target_that_cannot_be_one_is_told(tmp_path: Path, body: str) -> None:
+    writer = RecordingWriter(tmp_path / "r.jsonl.gz")
+    writer.write(Entry(T0, "a", "target", body))
+    writer.close()
+    with pytest.raises(RecordingError, match=r"target.*a\b.*cannot be"):
+        list(Replay(tmp_path / "r.jsonl.gz", parse_config(CONFIG, "story.yaml")).effects())
 
 
 def write_spans(path: Path) -> None:

@@ -31,7 +31,7 @@ from agent.model import Effects
 from agent.runtime import Listeners
 from probes.clock import ScaledClock
 from probes.nvml import GpuReader
-from probes.recording import RecordingWriter
+from probes.recording import RecordingWriter, read_entries
 from probes.sample import ProbeResult
 
 TOKEN = "sk-made-up-secret-9"
@@ -202,6 +202,23 @@ async def test_a_listener_that_fails_harms_no_other(caplog: pytest.LogCaptureFix
     async with agent(config(), listeners=Listeners((fails, heard.append))).running():
         await until(lambda: len(heard) >= 3, "the second listener heard three ticks")
     assert "disk on fire" in caplog.text
+
+
+async def test_a_recording_tells_of_a_target_once_and_before_its_readings(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl.gz"
+    async with server(answers(METRICS)) as served:
+        auth = {"headers_env": {"X-Key": "HOME"}}
+        of = config(
+            targets=[target("a", served.url, auth=auth)], scrape={"interval_seconds": 0.1, "timeout_seconds": 2}
+        )
+        recorder = RecordingWriter(out)
+        async with agent(of, listeners=Listeners(recorder=recorder)).running():
+            await until(lambda: len(served.asked) >= 4, "the target was read four times")
+        recorder.close()
+    entries = list(read_entries(out))
+    assert [entry.source for entry in entries[:3]] == ["target", "vllm", "vllm"]
+    assert [entry.source for entry in entries].count("target") == 1
+    assert "X-Key" not in entries[0].body
 
 
 async def test_a_recording_on_a_full_disk_ends_and_the_agent_goes_on(caplog: pytest.LogCaptureFixture) -> None:
