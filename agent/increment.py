@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from agent.own_traffic import Own, own_together
+from agent.own import Own, own_together
 from agent.raw import SignalKey
 from agent.stats.buckets import Buckets
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from agent.increment import EngineKey as EngineKey  # noqa: PLC0414  here is where all the others look for them
 from agent.increment import Increment as Increment  # noqa: PLC0414
 from agent.increment import joined
-from agent.own_traffic import Own, OwnTraffic
+from agent.own import Own
+from agent.own_traffic import OwnTraffic
 from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets

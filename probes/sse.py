@@ -69,11 +69,6 @@ class SseParser:
     def _is_over(self) -> bool:
         return self.is_oversize
 
-    @property
-    def is_inside_event(self) -> bool:
-        """True when bytes of an unfinished event are held."""
-        return bool(self._line or self._data)
-
     def _feed_within_limits(self, piece: bytes) -> list[SseEvent]:
         events: list[SseEvent] = []
         start = 1 if self._skip_lf and piece.startswith(b"\n") else 0

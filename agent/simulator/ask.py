@@ -72,11 +72,6 @@ class Sequence:
         return self.ask.prompt_tokens + self.generated_tokens
 
     @property
-    def is_decoding(self) -> bool:
-        """One token away from the next one: nothing of the prompt is left to compute."""
-        return self.generated_tokens > 0 and self.resident_tokens == self.known_tokens - 1
-
-    @property
     def is_running(self) -> bool:
         """In the batch, as opposed to waiting for it."""
         return self.state == "running"

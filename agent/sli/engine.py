@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from agent.model import Counts, SliName, Slo
-from agent.own_traffic import Own
+from agent.own import Own
 from agent.sli.goodput import JointRequests
 from agent.sli.pending import Ended, Inside, PendingRequests
 from agent.stats.buckets import numbers_at, split_at

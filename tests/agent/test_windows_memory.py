@@ -8,7 +8,7 @@ from fake_engine import FakeEngine, page_of
 
 from agent.burn_windows import standard_pairs
 from agent.model import Signals, SliName, Slo
-from agent.own_traffic import Own, OwnBuckets, own_together
+from agent.own import Own, OwnBuckets, own_together
 from agent.plan import Plan
 from agent.signals.read import Question, read_signals
 from agent.sli.count import TargetFacts
