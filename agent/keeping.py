@@ -46,7 +46,7 @@ class Keeper:
                 log.info("state begins path=%s", self._path)
                 return Memory()
             memory, saved_at = self._known.restored(rows, now_seconds)
-        except (StateLostError, ValueError, KeyError, TypeError) as error:
+        except (StateLostError, ValueError, LookupError, TypeError, AttributeError) as error:
             return self._begin_anew(self._path, str(error), now_seconds)
         logs = memory.windows.targets.items()
         for name in [name for name, last in logs if last.source != "nvml" and name not in plan.targets]:

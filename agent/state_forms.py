@@ -57,7 +57,10 @@ class SavedMemory:
         return (None if everything else deleted), rows
 
     def restored(self, rows: Iterable[Row], now_seconds: float) -> tuple[Memory, float]:
-        """The memory, and when it was saved. Raises ValueError, KeyError or TypeError where rows are none of ours."""
+        """The memory, and when it was saved.
+
+        Raises ValueError, LookupError, TypeError or AttributeError where rows are none of ours.
+        """
         chunks: dict[str, dict[tuple[int, int], bytes]] = {}
         forms: dict[str, Any] = {}
         for name, place, body in rows:

@@ -1,5 +1,6 @@
 """The state file: what comes back is what was saved, to the event; what cannot be believed is never called good."""
 
+import json
 import random
 import signal
 import sqlite3
@@ -184,6 +185,18 @@ async def test_a_file_with_a_wrong_checksum_is_lost(tmp_path: Path) -> None:
     with pytest.raises(StateLostError, match=r"checksum of buckets/0/ttft\[\d+\] is wrong"):
         file.rows()
     file.close()
+
+
+async def test_a_row_of_another_shape_is_lost(tmp_path: Path) -> None:
+    """Whole by its checksum, and none of ours: as another version might have written it."""
+    path = tmp_path / "s.db"
+    await saved(path, 60)
+    file = StateFile(path)
+    rows = {name: json.loads(body) for name, _, body in file.rows() if name.startswith("target/")}
+    for name, form in rows.items():
+        file.save([], [(name, 0, json.dumps({**form, "probes": [["ok"]]}).encode())])
+    file.close()
+    assert reopened(path, T0 + 601).lost_at_seconds == T0 + 601
 
 
 def test_a_newer_schema_is_refused_with_a_mend_and_left_alone(tmp_path: Path) -> None:
