@@ -16,8 +16,8 @@ from agent.advice.demand import BIN_SECONDS
 SMOOTH_BINS = 3  # a minute: shorter than that is chance, not load
 DAY_BINS = int(86_400 / BIN_SECONDS)
 WEEK_BINS = 7 * DAY_BINS
-KEPT_ERRORS = 270  # an hour and a half
-PRIOR_ERRORS = (
+KEPT_ERRORS = 60  # one for every horizon: those of overlapping stretches are one event told many times
+PRIOR_ERRORS = 2 * (
     -0.05,
     -0.02,
     0.0,
@@ -30,7 +30,7 @@ PRIOR_ERRORS = (
     0.12,
     0.15,
     0.2,
-)  # before any were seen: log ratios
+)  # log ratios, before any were seen
 FORGET = 0.99  # of the loss, per bin
 PREFER_LAST = 0.95  # another predictor has to lose less than that part of what the last value loses
 FLOOR = 0.05  # requests per second: below it ratios say nothing
@@ -53,7 +53,7 @@ class Forecast:
 class _Score:
     loss: float = 0.0
     errors: deque[float] = field(default_factory=lambda: deque(PRIOR_ERRORS, KEPT_ERRORS))
-    ordered: list[float] = field(default_factory=lambda: list(PRIOR_ERRORS))
+    ordered: list[float] = field(default_factory=lambda: sorted(PRIOR_ERRORS))
 
     def quantile(self, level: float) -> float:
         """The error that is not exceeded with that chance; one more than the rank, as conformal prediction has it."""
@@ -75,6 +75,7 @@ class Forecaster:
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=WEEK_BINS + 4 * 60))
     scores: dict[str, _Score] = field(default_factory=dict)
     _made: deque[Mapping[str, float]] = field(default_factory=deque)
+    _judged: int = 0
 
     def take(self, rate: float | None) -> None:
         """One more closed bin; a missing one is missing, not 0: what was forecast over it is not judged."""
@@ -107,13 +108,19 @@ class Forecaster:
         return name if loss < last else "last value"
 
     def _judge(self, made: Mapping[str, float], came: float) -> None:
-        """What each said against what came, as log ratios, so that quiet hours count like busy ones."""
+        """What each said against what came, as log ratios, so that quiet hours count like busy ones.
+
+        Every stretch is charged; only those that do not overlap are kept as errors, or one jump would be many.
+        """
+        self._judged += 1
+        stands_alone = self._judged % self.horizon_bins == 0
         for name, point in made.items():
             score = self.scores.setdefault(name, _Score())
             error = log((came + FLOOR) / (point + FLOOR))
             miss = error - score.quantile(UPPER)
             score.loss = FORGET * score.loss + (1 - FORGET) * max(UPPER * miss, (UPPER - 1) * miss)
-            score.add(error)
+            if stands_alone:
+                score.add(error)
 
     def _points(self) -> dict[str, float]:
         """What every predictor says of the largest minute ahead, before its own errors are put on top."""

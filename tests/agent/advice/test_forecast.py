@@ -75,3 +75,13 @@ def test_never_below_zero() -> None:
     assert forecast is not None
     assert forecast.q50 >= 0.0
     assert forecast.horizon_seconds == 7 * BIN_SECONDS
+
+
+def test_one_jump_that_stays_is_one_event() -> None:
+    """Eight minutes at 8, then 40 for good: ten minutes later nobody expects another such jump (it once said 128)."""
+    forecaster = Forecaster(horizon_bins=18)
+    for rate in [8.0] * 24 + [40.0] * 30:
+        forecaster.take(rate)
+    forecast = forecaster.forecast()
+    assert forecast is not None
+    assert 40.0 <= forecast.q75 <= forecast.q90 <= 1.3 * 40.0
