@@ -23,7 +23,9 @@ VERDICTS = {
     "missed": "the advice did not help: missed (it was followed, and the objective still burns)",
     "not_applied": "nobody followed the advice: not_applied",
     "unknown": "nobody can tell: unknown (it was followed, but no requests show how the objective fares)",
-    "superseded": "a larger one took its place: superseded",
+    "withdrawn": "by then the load said otherwise: withdrawn",
+    "confounded": "nobody can tell: confounded (it was followed, but more load came than was foreseen)",
+    "superseded": "newer advice took its place: superseded",
 }
 
 
@@ -40,6 +42,7 @@ class Story:
     tick_seconds: float = 5.0
     _acting: asyncio.Task[None] | None = None
     _had_trouble: bool = False
+    _advised_replicas: int = 0
     _open: set[str] = field(default_factory=set)
     _heard_at_seconds: float | None = None
     _agent_late_seconds: float = 0.0
@@ -112,12 +115,14 @@ class Story:
             return
         self._open.add(advice.id)
         self._tell(at_seconds, f"ADVICE: {advice.summary}")
-        if self._acting is not None:
-            self._acting.cancel()
-        self._acting = asyncio.create_task(self._act(int(advice.proposed)))
+        self._advised_replicas = int(advice.proposed)
+        if self._acting is None or self._acting.done():
+            self._acting = asyncio.create_task(self._act())
 
-    async def _act(self, replicas: int) -> None:
+    async def _act(self) -> None:
+        """Read the advice, and follow the newest there is by then."""
         await self.clock.sleep(READING_SECONDS)
+        replicas = self._advised_replicas
         try:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PATIENCE_SECONDS)) as session,

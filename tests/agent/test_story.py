@@ -150,7 +150,7 @@ def test_ticks_that_come_late_are_the_agents_lag() -> None:
 
 
 def test_every_verdict_has_words() -> None:
-    assert set(VERDICTS) == {"kept", "missed", "not_applied", "unknown", "superseded"}
+    assert set(VERDICTS) == {"kept", "missed", "not_applied", "unknown", "withdrawn", "confounded", "superseded"}
 
 
 async def test_an_operator_who_cannot_scale_says_so() -> None:
