@@ -28,9 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the advice that is open, newest first."""
+    """Print the advice that is open: first what keeps the promise with the GPUs there are; then newest first."""
     at, found = ask(options, "recommendations", "advise")
     told = [one for one in reversed(found) if options.all or one["verdict"] is None]
+    told.sort(key=lambda one: one["verdict"] is not None or one["action"] == "scale" or not one["meets_slo"])
     if options.json:
         print_json({"at": at, "recommendations": told})
     else:
