@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 
-from agent.model import LatencyTotal
+from agent.signals.model import LatencyTotal
 from probes.names.vllm import DEFAULT_EDGES
 from probes.sample import HistogramSample, ProbeResult
 

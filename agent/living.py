@@ -9,9 +9,10 @@ from agent.canary_log import CanaryLog
 from agent.config import Config
 from agent.findings import Finding, Place, findings
 from agent.gpu_pods import GpuPods, gpu_pods
-from agent.model import Counts, LatencyTotal, Snapshot
+from agent.model import Counts, Snapshot
 from agent.plan import Plan
 from agent.planning import energy_price
+from agent.signals.model import LatencyTotal
 from agent.signals.read import Question, read_each_and_all
 from agent.signals.sources import with_sources
 from agent.span_log import NOBODYS, SpanLog

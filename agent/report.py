@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.model import Explanation, Signals
+from agent.model import Explanation
+from agent.signals.model import Signals
 from agent.signals.post_time import post_time_explanation
 from agent.signals.read import Question, read_signals
 from agent.signals.roles import roles_of

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from agent.canary_log import EDGES
-from agent.model import Figure, Latency, LatencyTotal, Signals
+from agent.model import Figure, Latency
+from agent.signals.model import LatencyTotal, Signals
 from agent.stats.goodput import GoodputTarget
 from agent.stats.interval import rank_interval, share_interval
 from probes.sample import HistogramSample

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from agent.findings import Finding
 from agent.gpu_pods import GpuPods
-from agent.model import Counts, LatencyTotal, Signals, Snapshot
+from agent.model import Counts, Snapshot
+from agent.signals.model import LatencyTotal, Signals
 from probes.sample import ProbeResult
 
 

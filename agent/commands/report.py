@@ -10,21 +10,11 @@ from agent.commands.common import add_config, add_examples, add_json, finite, mo
 from agent.config import Goodput
 from agent.config_file import load_config
 from agent.errors import UsageError
-from agent.model import (
-    Economics,
-    Figure,
-    KvTransfer,
-    Latency,
-    Level,
-    ObjectStore,
-    PdService,
-    RouterWork,
-    Signals,
-    Workload,
-)
+from agent.model import Figure, Latency
 from agent.outputs.jsonable import signals_json
 from agent.planning import all_targets, energy_price, make_plan
 from agent.report import Report, report
+from agent.signals.model import Economics, KvTransfer, Level, ObjectStore, PdService, RouterWork, Signals, Workload
 from agent.signals.read import LATENCIES, Question
 from agent.stats.goodput import GoodputTarget
 from agent.stretch import Stretch

@@ -12,23 +12,16 @@ from agent.model import (
     Alert,
     Burn,
     Counts,
-    Economics,
     Figure,
-    KvTransfer,
     Latency,
     LearnedEngine,
-    Level,
-    ObjectStore,
-    PdService,
     Recommendation,
-    RouterWork,
-    Signals,
     Silence,
     SloStatus,
     Snapshot,
     TargetStatus,
-    Workload,
 )
+from agent.signals.model import Economics, KvTransfer, Level, ObjectStore, PdService, RouterWork, Signals, Workload
 
 Json = dict[str, object]
 """What every function here returns: one JSON object."""

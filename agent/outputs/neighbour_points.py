@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from agent.model import KvTransfer, ObjectStore, RouterWork, Signals
 from agent.outputs import metric_table as table
 from agent.outputs.points import Point
+from agent.signals.model import KvTransfer, ObjectStore, RouterWork, Signals
 
 OUTCOMES = ("answered", "failed", "cancelled", "refused")
 ROUTER_LATENCIES = ("ttft", "itl", "tpot", "e2e")

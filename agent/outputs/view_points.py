@@ -3,24 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from agent.model import (
-    Alert,
-    Economics,
-    Figure,
-    Latency,
-    LatencyTotal,
-    Level,
-    Signals,
-    SloState,
-    SloStatus,
-    TargetStatus,
-    Workload,
-)
+from agent.model import Alert, Figure, Latency, SloState, SloStatus, TargetStatus
 from agent.outputs import metric_table as table
 from agent.outputs.advice_points import advice_points
 from agent.outputs.metric_table import ALL_TARGETS, Metric
 from agent.outputs.neighbour_points import neighbour_points
 from agent.outputs.points import AnyPoint, HistogramPoint, Point
+from agent.signals.model import Economics, LatencyTotal, Level, Signals, Workload
 from agent.view import View
 from probes.sample import ProbeResult
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from agent.model import Economics, Figure, Latency
+from agent.model import Figure, Latency
+from agent.signals.model import Economics
 
 JOULES_A_KWH = 3_600_000.0
 

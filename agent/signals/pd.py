@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agent.model import Counts, Figure, Latency, PdService, Signals
+from agent.model import Counts, Figure, Latency
+from agent.signals.model import PdService, Signals
 from agent.signals.sums import Sums, add_up
 from agent.stats.added import added_latency, added_over
 from agent.stats.buckets import Buckets, latency, share_over

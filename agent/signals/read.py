@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent.model import Figure, Latency, Signals
+from agent.model import Figure, Latency
 from agent.signals.economics import Energy, cost_per_second, economics
 from agent.signals.gathered import Gather, gather
+from agent.signals.model import Signals
 from agent.signals.pd import as_one_service, read_pools
 from agent.signals.ranks import itl_mean_by_engine
 from agent.signals.routing import object_store, router_work

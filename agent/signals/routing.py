@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agent.model import ObjectStore, RouterWork
 from agent.raw import SignalKey
+from agent.signals.model import ObjectStore, RouterWork
 from agent.signals.outcomes import Outcomes, outcomes_of
 from agent.signals.sums import Sums
 from agent.stats.buckets import latency

@@ -7,7 +7,8 @@ ours, exact, few, and short. Only bounds that do not touch are a disagreement: e
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from agent.model import Figure, Latency, Signals
+from agent.model import Figure, Latency
+from agent.signals.model import Signals
 
 WHOLE_RATIO = 0.95  # of the requests have sent their span: enough to stand for all
 POLLUTED_RATIO = 1.05  # more spans than requests: somebody else's are among them

@@ -9,7 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agent.increment import COARSE_SECONDS, Spread
-from agent.model import Level
+from agent.signals.model import Level
 from agent.stats.between import Between
 from agent.stats.buckets import Buckets, merged
 from agent.windows import EngineKey, Increment

@@ -1,6 +1,6 @@
 """KV transfers of a window: what decode instances pulled from prefill instances over NIXL, and how long it took."""
 
-from agent.model import KvTransfer
+from agent.signals.model import KvTransfer
 from agent.signals.sums import Sums
 from agent.stats.buckets import latency
 

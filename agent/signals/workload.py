@@ -10,7 +10,7 @@ from math import floor
 from statistics import fmean, median, pvariance
 
 from agent.increment import Spread
-from agent.model import Level, Workload
+from agent.signals.model import Level, Workload
 from agent.signals.sums import GaugeReading, Sums
 from agent.stats.between import latency_between
 from agent.stats.time_buckets import TimeBuckets

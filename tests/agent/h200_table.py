@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from h200 import RECORDING, client, stretches
 
-from agent.model import Latency, Signals
+from agent.model import Latency
 from agent.report import report
+from agent.signals.model import Signals
 from agent.signals.read import Question
 from agent.stretch import Stretch
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.model import Signals
+from agent.signals.model import Signals
 from agent.span_log import SpanLog, attributed
 from agent.stats.goodput import GoodputTarget
 from probes.spans.result import SpanResult

@@ -7,9 +7,10 @@ import pytest
 from fake_engine import FakeEngine, page_of
 
 from agent.burn_windows import standard_pairs
-from agent.model import Signals, SliName, Slo
+from agent.model import SliName, Slo
 from agent.own import Own, OwnBuckets, own_together
 from agent.plan import Plan
+from agent.signals.model import Signals
 from agent.signals.read import Question, read_signals
 from agent.sli.count import TargetFacts
 from agent.stats.buckets import Buckets

@@ -12,24 +12,17 @@ from agent.model import (
     Burn,
     BurnPair,
     Counts,
-    Economics,
     Evidence,
     Figure,
-    KvTransfer,
     Latency,
-    LatencyTotal,
-    Level,
-    ObjectStore,
     Recommendation,
     ReplicaWish,
-    RouterWork,
-    Signals,
     Slo,
     SloStatus,
     Snapshot,
     TargetStatus,
-    Workload,
 )
+from agent.signals.model import Economics, KvTransfer, LatencyTotal, Level, ObjectStore, RouterWork, Signals, Workload
 from agent.view import SignalsView
 from probes.sample import HistogramSample, ProbeResult
 

@@ -15,9 +15,7 @@ from agent.model import (
     Evidence,
     Figure,
     Latency,
-    Level,
     Recommendation,
-    Signals,
     Slo,
     SloStatus,
     Snapshot,
@@ -31,6 +29,7 @@ from agent.outputs.jsonable import (
     snapshot_json,
     target_json,
 )
+from agent.signals.model import Level, Signals
 
 PAIR = BurnPair("page", "fast", 300.0, 3600.0, 14.4)
 SLO = Slo("chat-ttft", "chat", "ttft", "engine", 0.99, 2_592_000.0, (PAIR,), threshold_seconds=2.0)

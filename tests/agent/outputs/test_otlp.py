@@ -17,10 +17,10 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from prometheus_client import CollectorRegistry
 
 from agent.config import OtlpOutput
-from agent.model import LatencyTotal
 from agent.outputs.otlp import OtlpExport
 from agent.outputs.prometheus import ViewCollector
 from agent.outputs.self_metrics import SelfMetrics
+from agent.signals.model import LatencyTotal
 
 
 class FakeCollector:

@@ -9,11 +9,12 @@ import pytest
 from filled_view import ADVICE, ALERT, FILLED, NOW, STATUS, TARGET, FakeView, histogram
 from prometheus_client import CollectorRegistry, generate_latest
 
-from agent.model import Counts, LatencyTotal, ReplicaWish, Signals
+from agent.model import Counts, ReplicaWish
 from agent.outputs.metric_table import KV_HIT
 from agent.outputs.points import Point, presentable
 from agent.outputs.prometheus import ViewCollector, families
 from agent.outputs.view_points import window_label
+from agent.signals.model import LatencyTotal, Signals
 
 UNITS_OF_VIOLATION = ("violated_seconds", "violation_dollars")
 

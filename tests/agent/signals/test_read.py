@@ -7,8 +7,9 @@ from fake_engine import FakeEngine, no_page, page_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model import Figure, Signals
+from agent.model import Figure
 from agent.signals.economics import Energy
+from agent.signals.model import Signals
 from agent.signals.read import Question, read_each_and_all, read_signals
 from agent.stats.goodput import GoodputTarget, per_second
 from agent.windows import Windows

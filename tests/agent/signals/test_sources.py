@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent.model import Figure, Latency, Signals
+from agent.model import Figure, Latency
+from agent.signals.model import Signals
 from agent.signals.sources import with_sources
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.model import Level
+from agent.signals.model import Level
 from agent.signals.sums import add_up
 from agent.windows import EngineKey, Increment
 

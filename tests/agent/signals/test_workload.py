@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from agent.increment import joined
-from agent.model import Counts, Events, Workload
+from agent.model import Counts, Events
+from agent.signals.model import Workload
 from agent.signals.sums import add_up
 from agent.signals.workload import workload
 from agent.stats.buckets import Buckets

@@ -1,6 +1,7 @@
 """Signals as a real engine would show them: overloaded, idle, and all together. Percentiles are buckets, so bounds."""
 
-from agent.model import Figure, Latency, Level, Signals
+from agent.model import Figure, Latency
+from agent.signals.model import Level, Signals
 
 
 def bucket(low: float, value: float, high: float | None, count: float) -> Figure:

@@ -8,7 +8,8 @@ from fake_world import NOW_SECONDS, advice, alerts, probes, slos, targets
 
 from agent.findings import Finding
 from agent.gpu_pods import GpuPods
-from agent.model import Counts, LatencyTotal, Signals, Slo, SloStatus, Snapshot
+from agent.model import Counts, Slo, SloStatus, Snapshot
+from agent.signals.model import LatencyTotal, Signals
 from agent.view import SignalsView
 from probes.sample import ProbeResult
 

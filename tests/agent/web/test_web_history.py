@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import fake_view
 
-from agent.model import Signals
+from agent.signals.model import Signals
 from agent.web.history import POINTS, History
 
 
