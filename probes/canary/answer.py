@@ -77,7 +77,7 @@ class ChatAnswer:
         spread = self.arrivals.take_spread_real_seconds()
         self._has_error_of(self._lag_real_seconds if age is None else spread)
         stamped_at_ns, stamp = self._last_stamp
-        if age is not None and stamped_at_ns == self.arrivals.stamped_at_ns:
+        if stamped_at_ns is not None and stamped_at_ns == self.arrivals.stamped_at_ns:
             self._has_error_of(max(before, self._lag_real_seconds))
         else:
             stamp = self.clock.monotonic_seconds() - (age or 0.0) / self.clock.real_seconds(1.0)

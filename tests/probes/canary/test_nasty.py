@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import pytest
 from nasty_server import (
@@ -28,6 +29,7 @@ from nasty_server import (
     usage,
 )
 
+from probes.canary.arrival import Arrivals
 from probes.canary.outcomes import OUTCOMES
 from probes.canary.prober import run_probe
 from probes.canary.task import ProbeTask
@@ -235,3 +237,14 @@ async def test_conformance(row: Row, caplog: pytest.LogCaptureFixture) -> None:
 
 async def test_rows_are_told_apart_by_their_number() -> None:
     assert len({row.case for row in ROWS}) == len(ROWS)
+
+
+async def test_what_came_in_one_piece_came_at_one_moment_even_where_a_clock_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A wall clock that is set back makes an age senseless; two events with one stamp of the kernel still came together."""
+    ages = cycle((None, 0.001))
+    monkeypatch.setattr(Arrivals, "age_real_seconds", lambda _self: next(ages))
+    async with nasty_server((head() + ALL,)) as server:
+        result = await run_probe(replace(PATIENT, url=f"http://127.0.0.1:{server.port}"), SystemClock())
+    assert "coalesced" in result.flags
