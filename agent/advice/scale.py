@@ -15,7 +15,7 @@ from agent.sli.count import concerns
 from agent.windows import Windows
 
 LATEST_SECONDS = 120.0
-VERIFY_SECONDS = 300.0  # beyond the cold start, until what was advised can be seen
+VERIFY_SECONDS = 600.0  # beyond the cold start: queues have to drain, and a short burn window to pass, before it shows
 LEAST_LEFT_RATIO = 0.5  # of the error budget: with less, the forecast is read at a higher quantile
 SIGNALS = ("ttft", "itl", "tpot", "goodput")
 

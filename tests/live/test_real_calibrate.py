@@ -16,7 +16,7 @@ def test_a_held_out_number_of_users_is_told_within_a_quarter(vllm: RealVllm, tmp
     out = tmp_path / "calibration"
     quiet = "env HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1"
     command = f"{quiet} {vllm.installed}/venv/bin/python -m vllm.entrypoints.cli.main"
-    load = ("--concurrency", "1,2,4,8", "--input-tokens", "512", "--output-tokens", "128", "--requests", "24")
+    load = ("--concurrency", "1,2,4,8", "--input-tokens", "512", "--output-tokens", "128", "--requests", "96")
     words = ("calibrate", vllm.url, "--model", "tiny", "--tokenizer", str(vllm.installed / "model"), "--vllm", command)
     ended = slo_agent(*words, *load, "--out", str(out))
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -57,6 +57,7 @@ def test_every_kind_is_answered(url: str) -> None:
         tell(f"canary {kind}: {result.outcome} {dict(result.figures)} flags {','.join(result.flags)}")
     said = results.pop("correctness")
     assert said.outcome in ("ok", "garbage_output")
+    assert results.pop("embedding").outcome == "not_found", "this model makes no embeddings, and says so"
     assert {result.outcome for result in results.values()} == {"ok"}
     assert (said.figures["logprob_mean"] or 0.0) < 0.0
     assert results["streaming_shape"].figures["token_events"] == 64.0
