@@ -49,7 +49,7 @@ class Ledger:
             changed.append(trusted)
         for entry in self.open:
             wish = wanted.get((entry.model, entry.role))
-            if wish is not None and entry.is_by_model and wish.value != entry.proposed:
+            if wish is not None and entry.is_by_model and not _still_says(entry, wish.value):
                 changed.append(self._replace(entry, "withdrawn", now_seconds))
         del self.entries[:-KEPT]
         return tuple(changed)
@@ -78,12 +78,14 @@ def _topic(entry: Recommendation) -> Topic:
 
 
 def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: float) -> bool:
-    """The same again. Advice by a model is another one as soon as its count is; without one it has to ask for more
-    than the open one allows, or than the one that was just judged.
+    """The same again. Advice by a model is another one as soon as its count is, unless it only asks for fewer more;
+    without one it has to ask for more than the open one allows, or than the one that was just judged.
 
     A setting (anything but a number of replicas) is advised anew where by now doing nothing breaks a promise.
     """
     if advice.is_by_model:
+        if latest.verdict is None and _still_says(latest, advice.proposed):
+            return True
         is_recent = latest.verdict is None or now_seconds - latest.at_seconds < REPEAT_SECONDS
         return is_recent and latest.verdict != "withdrawn" and advice.proposed == latest.proposed
     if advice.action != "scale" and advice.do_nothing.get("meets_slo") != latest.do_nothing.get("meets_slo"):
@@ -91,6 +93,13 @@ def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: floa
     if latest.verdict is None:
         return advice.proposed <= latest.high
     return now_seconds - latest.at_seconds < REPEAT_SECONDS and advice.proposed <= latest.proposed
+
+
+def _still_says(entry: Recommendation, replicas: float) -> bool:
+    """Whether a count is what open advice says: fewer more, within what it allows, are no other advice."""
+    if entry.proposed > entry.current:
+        return max(entry.low, entry.current + 1) <= replicas <= entry.proposed
+    return replicas == entry.proposed
 
 
 def _verdict(

@@ -174,3 +174,12 @@ def test_verdicts_feed_the_confidence_of_what_comes_next() -> None:
     (entered,) = ledger.settle([by_model(9_000.0)], replicas(4), [], 9_000.0, [wish(3)])
     assert entered.confidence == pytest.approx(0.7 * 5 / 9, abs=0.01)
     assert ledger.track_record(("other", "aggregated", "scale")) == 1.0
+
+
+def test_growing_by_fewer_is_what_open_advice_says_already() -> None:
+    """From 2 to 5 was advised; 4, as the forecast calms down, neither replaces nor ends it. 6 does."""
+    ledger, grow = Ledger(), replace(by_model(current=2, proposed=5), reason_code="scale_out", low=3, high=6)
+    ledger.settle([grow], replicas(2), [], 0.0, [wish(5)])
+    assert ledger.settle([replace(grow, id="fewer", proposed=4)], replicas(2), [], 60.0, [wish(4)]) == ()
+    changed = ledger.settle([replace(grow, id="more", proposed=6)], replicas(2), [], 120.0, [wish(6)])
+    assert [(entry.id, entry.verdict) for entry in changed] == [(grow.id, "superseded"), ("more", None)]
