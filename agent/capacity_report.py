@@ -209,9 +209,13 @@ def _load(traffic: Traffic, question: CapacityQuestion) -> tuple[Load | None, di
     lengths = (given[0] or traffic.input_tokens, given[1] or traffic.output_tokens)
     if lengths[0] is None or lengths[1] is None:
         return None, {}
-    reuse = (traffic.hit_ratio or 0.0) if question.hit_ratio is None else question.hit_ratio
-    form = "whole prompts" if traffic.hits_are_whole else "a part of every prompt"
-    source = ("observed" if question.hit_ratio is None else "asked") + (f", as {form}" if reuse else "")
+    asked_or_seen = traffic.hit_ratio if question.hit_ratio is None else question.hit_ratio
+    reuse = asked_or_seen or 0.0
+    form = f", as {'whole prompts' if traffic.hits_are_whole else 'a part of every prompt'}" if reuse else ""
+    source = (
+        "the page does not tell: taken as none" if asked_or_seen is None
+        else ("observed" if question.hit_ratio is None else "asked") + form
+    )  # fmt: skip
     assumed = {
         "input_tokens": Assumed(lengths[0], "asked" if given[0] else "observed mean"),
         "output_tokens": Assumed(lengths[1], "asked" if given[1] else "observed mean"),

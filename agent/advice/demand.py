@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agent.advice.step_samples import prefilled_tokens
 from agent.windows import EngineKey, Increment
 
 BIN_SECONDS = 20.0  # two readings at the usual interval
@@ -102,11 +103,15 @@ class Demand:
             del self._waiting[key]
 
     def _remember(self, increment: Increment, begun: float) -> None:
-        prompts = increment.counters.get(("prompt_tokens_total", ""), 0.0)
-        computed = increment.counters.get(("prompt_tokens_by_source_total", "local_compute"), prompts)
-        generated = increment.counters.get(("generation_tokens_total", ""), 0.0)
-        finished = sum(v for (name, _), v in increment.counters.items() if name == "requests_finished_total")
-        self._recent.append((increment.to_seconds, begun, finished, prompts, computed, generated))
+        """What its requests were made of, where it tells of all of it."""
+        counters = increment.counters
+        prompts, generated = counters.get(("prompt_tokens_total", "")), counters.get(("generation_tokens_total", ""))
+        finished = [rise for (name, _), rise in counters.items() if name == "requests_finished_total"]
+        if prompts is None or generated is None or not finished:
+            return
+        computed = prefilled_tokens(increment)
+        fresh = prompts if computed is None else computed  # no hits are claimed that nobody counted
+        self._recent.append((increment.to_seconds, begun, sum(finished), prompts, fresh, generated))
 
     def _spread(self, start: float, end: float, arrivals: float) -> None:
         if not self.bins:

@@ -87,7 +87,7 @@ def prefilled_tokens(increment: Increment) -> float | None:
         return by_source
     prompts = increment.counters.get(("prompt_tokens_total", ""))
     hits = increment.counters.get(("prefix_cache_hit_tokens_total", ""))
-    return None if prompts is None else max(0.0, prompts - (hits or 0.0))
+    return None if prompts is None or hits is None else max(0.0, prompts - hits)
 
 
 def _part(before: Mapping[SignalKey, float], increment: Increment) -> StepSample | None:

@@ -49,8 +49,10 @@ def as_one_service(found: Signals, served: Signals, pools: Pools, thresholds: Se
     """
     failed_early = _failed(pools.prefill)
     finished = served.requests_finished
-    failed = None if served.failed_ratio is None or finished is None else served.failed_ratio * finished + failed_early
-    all_ended = None if finished is None else finished + failed_early
+    failed_ratio = None
+    if served.failed_ratio is not None and finished is not None and failed_early is not None:
+        all_ended = finished + failed_early
+        failed_ratio = (served.failed_ratio * finished + failed_early) / all_ended if all_ended else None
     return replace(
         found,
         ttft_seconds=None if pools.has_others else _added(pools, "ttft_seconds"),
@@ -73,7 +75,7 @@ def as_one_service(found: Signals, served: Signals, pools: Pools, thresholds: Se
         probe_share_ratio=served.probe_share_ratio,
         prefix_cache_hit_ratio=_hit_ratio(pools.computing, "prefix_cache"),
         external_cache_hit_ratio=_hit_ratio(pools.computing, "external_cache"),
-        failed_ratio=failed / all_ended if failed is not None and all_ended else None,
+        failed_ratio=failed_ratio,
         pd=_pd_service(pools),
         tokens_per_joule=_scaled(found.tokens_per_joule, served, found),
         tokens_per_dollar=_scaled(found.tokens_per_dollar, served, found),
@@ -125,8 +127,10 @@ def _pd_service(pools: Pools) -> PdService:
     )
 
 
-def _failed(sums: Sums) -> float:
-    return sum(sums.counter("requests_finished_total", reason) or 0.0 for reason in FAILED)
+def _failed(sums: Sums) -> float | None:
+    """None where no page counts how requests ended."""
+    ended = sums.by_label("requests_finished_total")
+    return sum(ended.get(reason, 0.0) for reason in FAILED) if ended else None
 
 
 def _hit_ratio(sums: Sums, cache: str) -> float | None:

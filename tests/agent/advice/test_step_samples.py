@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.advice.step_samples import SampleBook, Sampler, StepSample
+from agent.advice.step_samples import SampleBook, Sampler, StepSample, prefilled_tokens
 from agent.stats.buckets import Buckets
 from agent.windows import EngineKey, Increment
 
@@ -80,3 +80,10 @@ def test_a_book_keeps_the_newest_of_every_kind_of_load() -> None:
     assert kept[0].kv_token_steps == 1e8
     assert 20 <= len(kept) <= 30
     assert kept[-1].at_seconds == 999.0
+
+
+def test_without_a_count_of_hits_nobody_knows_what_was_computed() -> None:
+    """An older page tells prompts and hits apart; one without hits tells of neither."""
+    prompts, hits = {("prompt_tokens_total", ""): 900.0}, {("prefix_cache_hit_tokens_total", ""): 500.0}
+    assert prefilled_tokens(replace(increment(1.0), counters=prompts | hits)) == 400.0
+    assert prefilled_tokens(replace(increment(1.0), counters=prompts)) is None

@@ -187,6 +187,21 @@ def test_each_and_all_at_once_are_what_each_and_all_are_alone(roles: dict[str, s
     assert every.requests_finished == sum(one.requests_finished or 0.0 for one in each.values()) or roles
 
 
+@pytest.mark.parametrize(("left_out", "failed_ratio"), [("", 0.0), ("requests_finished_total", None)])
+def test_failures_of_a_prefill_side_that_counts_no_ends_are_unknown(left_out: str, failed_ratio: float | None) -> None:
+    """Dynamo's prefill workers have no such counter: what fails there is not 0."""
+    windows, halves = Windows(), (FakeEngine("p"), FakeEngine("d"))
+    for at in (0, 10):
+        for engine in halves:
+            reading = engine.reading(at)
+            if engine is halves[0]:
+                reading = replace(reading, samples=tuple(s for s in reading.samples if s.signal != left_out))
+            windows.take(reading)
+            engine.finish(20)
+    both = seen(windows, 0, 10, "p", "d", asked=replace(ASKED, roles={"p": "prefill", "d": "decode"}))
+    assert both.failed_ratio == failed_ratio
+
+
 def test_gpu_readings_do_not_stretch_the_time_of_the_engines() -> None:
     """The GPU was read for 100 s, the engine for 10: its 20 requests came at 2/s."""
     windows, engine = Windows(), FakeEngine()
