@@ -5,37 +5,26 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
+from agent.between_pages import Pages, by_engine, increment_between, is_of_an_earlier_process, restarted_engines
 from agent.increment import EngineKey as EngineKey  # noqa: PLC0414  here is where all the others look for them
 from agent.increment import Increment as Increment  # noqa: PLC0414
 from agent.increment import joined
 from agent.own import Own
 from agent.own_traffic import OwnTraffic
-from agent.raw import Raw, SignalKey, all_observations, new_observations, rises
+from agent.raw import Raw
 from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
 from probes.page import MOST_ENGINES
-from probes.sample import HistogramSample, PageWarning, ProbeResult, Reading
+from probes.sample import PageWarning, ProbeResult, Reading
 from probes.spans.result import SpanResult
 from probes.systems import ROUTERS
 
-FROM_FIRST_EVENT = "router_"  # signals whose series stand on no page before something happened
-INCOMPLETE = (
-    "malformed",
-    "not_finite",
-    "dropped_series",
-    "page_cut",
-    "odd_histograms",
-    "too_many_engines",
-)  # a page warned about so may lack a series
 FINE_SECONDS = 360.0  # the newest five minutes stay as they were read: alerts, causes and advice look at them
 KEEP_SECONDS = 3_900.0  # an hour's window, and what a late reading may still need
 CLOCK_STEP_SECONDS = 30.0  # a reading so much older than the last one is no late one: the clock was set back
-START_TOLERANCE_SECONDS = 1.0  # process start times of one process differ by rounding
-OTHER_PROCESS_SECONDS = 60.0
 OTHER_PROCESS = (
     "the page is of another process than the one before; is this address a load balancer? "
     "Name each replica as a target of its own"
@@ -107,18 +96,20 @@ class Windows:
         before, log.last_attempt = log.last_ok, reading
         if reading.outcome != "ok":
             return
-        if _is_of_an_earlier_process(before, reading):
+        if is_of_an_earlier_process(before, reading):
             log.last_attempt = replace(reading, outcome="other_process", detail=OTHER_PROCESS)
             return
         log.last_ok = reading
-        engines = self._bounded(_by_engine(reading), log)
-        restarted = self._restarted(engines, before, reading)
+        engines = self._bounded(by_engine(reading), log)
+        restarted = restarted_engines(self.raw, engines, before, reading)
         for key in restarted:
             self.raw.pop(key, None)  # nothing of the new process can be compared with the old one
         for key, raw in engines.items():
             log.model = _model_of(log, key)
             log.signals.update(raw.histograms, (signal for signal, _ in raw.counters))
-            increment = self._difference(key, raw, log, before, reading, restarted=key in restarted)
+            until = self.increments[key][-1].to_seconds if key in self.increments else None
+            pages = Pages(before, reading, log.first_attempt_at_seconds, until)
+            increment = increment_between(self.raw.get(key), raw, pages, key, restarted=key in restarted)
             self.raw.setdefault(key, Raw()).update(raw)
             self._keep(increment)
         self._drop_engines_gone(reading, engines)
@@ -306,99 +297,7 @@ class Windows:
                 del totals[place]
         self._gone.extend(keys)
 
-    def _difference(
-        self, key: EngineKey, raw: Raw, log: TargetLog, before: Reading | None, now: Reading, *, restarted: bool
-    ) -> Increment:
-        last = self.raw.get(key)
-        known_since = before.at_seconds if before else log.first_attempt_at_seconds
-        is_new_process = restarted or (
-            now.process_start_seconds is not None and known_since < now.process_start_seconds <= now.at_seconds
-        )
-        if last is None and not is_new_process:
-            if before is None or not _was_whole(before):
-                return Increment(key, now.at_seconds, now.at_seconds, {}, {}, raw.gauges, restarted=False)
-            last = Raw()  # an engine or a model that came up on a page that was read whole before
-        start = known_since
-        if last is not None and key in self.increments:
-            start = self.increments[key][-1].to_seconds  # the engine itself may have been missing from some pages
-        if now.process_start_seconds is not None:
-            start = min(max(start, now.process_start_seconds), now.at_seconds)
-        if last is None:
-            counters = raw.counters  # everything on the page happened since we last looked
-            histograms = {signal: all_observations(histogram) for signal, histogram in raw.histograms.items()}
-        else:
-            counters = rises(last.counters, raw.counters, was_whole=before is not None and _was_whole(before))
-            histograms = {
-                signal: buckets
-                for signal, histogram in raw.histograms.items()
-                if (buckets := self._observed(last.histograms.get(signal), histogram, before)) is not None
-            }
-        return Increment(key, start, now.at_seconds, counters, histograms, raw.gauges, restarted)
-
-    def _observed(
-        self, last: HistogramSample | None, histogram: HistogramSample, before: Reading | None
-    ) -> Buckets | None:
-        """What was observed since the last look. Routers write a histogram when they first observe something."""
-        if last is None and histogram.signal.startswith(FROM_FIRST_EVENT) and before is not None:
-            return all_observations(histogram) if _was_whole(before) else None
-        return new_observations(last, histogram)
-
-    def _restarted(
-        self, engines: Mapping[EngineKey, Raw], before: Reading | None, now: Reading
-    ) -> frozenset[EngineKey]:
-        """Engines in another process than before: all of the target by its start time; where no start time is told,
-        those whose own counters fell. The others on the page keep their baseline.
-        """
-        if before is None:
-            return frozenset()
-        if before.process_start_seconds is not None and now.process_start_seconds is not None:
-            is_new = abs(before.process_start_seconds - now.process_start_seconds) > START_TOLERANCE_SECONDS
-            known = {key for key in self.raw if key.target == now.target}
-            return frozenset(known | set(engines)) if is_new else frozenset()
-        return frozenset(
-            key
-            for key, raw in engines.items()
-            if (last := self.raw.get(key)) is not None
-            and any(value < last.counters.get(place, 0.0) for place, value in raw.counters.items())
-        )
-
 
 def _model_of(log: TargetLog, key: EngineKey) -> str:
     """The newest one an engine names; of a router, which may tell of many, the first."""
     return (log.model or key.model) if log.source in ROUTERS else (key.model or log.model)
-
-
-def _is_of_an_earlier_process(before: Reading | None, now: Reading) -> bool:
-    """A page by a process that began before the one last read: several answer at this address, one at a time.
-
-    Their counters cannot be told apart, so only the latest one's pages are used. When it has been silent for a while,
-    it is gone, and the earlier one is taken.
-    """
-    if before is None or before.process_start_seconds is None or now.process_start_seconds is None:
-        return False
-    is_earlier = now.process_start_seconds < before.process_start_seconds - START_TOLERANCE_SECONDS
-    return is_earlier and now.at_seconds - before.at_seconds < OTHER_PROCESS_SECONDS
-
-
-def _by_engine(reading: Reading) -> dict[EngineKey, Raw]:
-    engines: dict[EngineKey, Raw] = defaultdict(Raw)
-    for sample in reading.samples:
-        raw = engines[EngineKey(reading.target, reading.source, sample.engine, sample.model)]
-        numbers = raw.counters if sample.kind == "counter" else raw.gauges
-        numbers[_place(sample.signal, sample.label)] = sample.value
-    for histogram in reading.histograms:
-        engines[EngineKey(reading.target, reading.source, histogram.engine, histogram.model)].histograms[
-            histogram.signal
-        ] = histogram
-    return engines
-
-
-@lru_cache(maxsize=4096)
-def _place(signal: str, label: str) -> SignalKey:
-    """One and the same tuple for one signal: thousands of increments hold it."""
-    return signal, label
-
-
-def _was_whole(reading: Reading) -> bool:
-    """Whether every series of the page was read, so that one which is not there was not on it."""
-    return not any(warning.code in INCOMPLETE for warning in reading.warnings)

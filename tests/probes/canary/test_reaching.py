@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -189,9 +190,14 @@ async def test_07_a_client_certificate_is_wanted() -> None:
     context.load_verify_locations(CERTS / "ca.pem")
 
     def refuse(listener: socket.socket) -> None:
+        """asyncio would close without the alert; to close with the request unread would be a reset, which eats it."""
         connection, _ = listener.accept()
-        with connection, contextlib.suppress(ssl.SSLError):
-            context.wrap_socket(connection, server_side=True)  # asyncio would close without the alert
+        with context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False) as server:
+            with contextlib.suppress(ssl.SSLError):
+                server.do_handshake()
+            with contextlib.suppress(ConnectionError):
+                while os.read(server.fileno(), 65_536):
+                    pass
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         refusing = asyncio.create_task(asyncio.to_thread(refuse, listener))
