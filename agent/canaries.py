@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent.config import Config, Target
+from agent.config import Config
+from agent.config_watching import Target
 from agent.fleet import owner
 from agent.living import LivingView
 from agent.planning import canary_targets, probe_task

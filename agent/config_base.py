@@ -1,7 +1,6 @@
 """What every part of the config tree is made of."""
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -23,12 +22,3 @@ class Section(BaseModel):
     """Base of every part of the tree: unknown keys are refused, values cannot change after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def http_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("expected an address such as http://vllm-0:8000")
-    if parts.username or parts.password:
-        raise ValueError("no user or password in an address: put the secret into a file and name it in auth")
-    return url.rstrip("/")

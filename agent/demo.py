@@ -15,8 +15,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agent.config import Alertmanager, Config, Server
+from agent.config import Config
 from agent.config_file import parse_config
+from agent.config_outputs import Alertmanager, Server
 from agent.errors import UsageError
 from probes.clock import ScaledClock
 from probes.discovery.item import FileDiscovery

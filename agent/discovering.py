@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import aiohttp
 
-from agent.config import Config, Target
+from agent.config import Config
+from agent.config_watching import Target
 from agent.watched import watched_targets
 from probes.discovery.item import Discovery
 from probes.discovery.source import TargetSource, make_source

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from agent.auth import Auth
 from agent.burn_windows import pairs_for
-from agent.config import Config, Target
+from agent.config import Config
 from agent.config_slo import Exclusion as ExclusionItem
 from agent.config_slo import Slo
+from agent.config_watching import Target
 from agent.model import BurnPair, SliName, SliSource
 from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, Plan

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from agent.config import Config, Target
+from agent.config import Config
+from agent.config_watching import Target
 from probes.prometheus.api import Access, PrometheusApi
 from probes.prometheus.history import PrometheusHistory
 

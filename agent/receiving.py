@@ -2,7 +2,7 @@
 
 import aiohttp
 
-from agent.config import Spans
+from agent.config_watching import Spans
 from agent.errors import UsageError
 from agent.runtime import Agent
 from probes.spans.forward import ForwardTarget

@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from agent.config import Config, Target
+from agent.config import Config
+from agent.config_watching import Target
 from agent.model import Slo
 from agent.plan import Plan
 from agent.prometheus_source import open_history

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,11 @@ from pathlib import Path
 
 import aiohttp
 
+from agent.alert_lines import log_alert
 from agent.canaries import Canaries
-from agent.config import Config, Target
+from agent.config import Config
 from agent.config_file import load_config
+from agent.config_watching import Target
 from agent.discovering import Discovering
 from agent.errors import AgentError, ConfigError
 from agent.jobs import Job, Jobs
@@ -20,9 +21,10 @@ from agent.keeping import Keeper
 from agent.living import LivingView
 from agent.model import Effects
 from agent.outputs.self_metrics import SelfMetrics
-from agent.planning import canary_targets, config_hash, found_of, make_plan, page_target
+from agent.planning import canary_targets, config_hash, make_plan, page_target
 from agent.rehydrating import rehydrated
 from agent.span_log import attributed
+from agent.tape import Tape
 from agent.tick import Memory, tick
 from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
@@ -33,15 +35,12 @@ from probes.nvml_events import XidWatch
 from probes.own_thread import in_own_thread
 from probes.pod_of_process import HostProcesses
 from probes.recording import RecordingWriter
-from probes.sample import ProbeResult, Reading
+from probes.sample import ProbeResult
 from probes.scrape import Scraper
 from probes.spans.result import SpanResult
 from probes.systems import ASKABLE
 
 log = logging.getLogger(__name__)
-
-PLAIN_VALUE = re.compile(r"[\w.:/@-]{1,200}", re.ASCII)
-LONGEST_VALUE = 200
 
 NEEDS_RESTART = ("node", "gpu", "alertmanager", "outputs", "state", "server")  # parts a reload leaves alone
 
@@ -65,9 +64,7 @@ class Agent:
         self.metrics = metrics
         self.listeners = listeners
         self._path = path
-        self.recording_trouble = ""
-        self._recorder = listeners.recorder
-        self._recorded: dict[str, Target] = {}  # what the recording tells of each target
+        self.tape = Tape(listeners.recorder)
         self._discovering = Discovering(config)
         self._targets = self._discovering.targets()
         plan = make_plan(config, self._targets)
@@ -155,7 +152,7 @@ class Agent:
         ours, now = attributed(spans, self.view.plan.targets), self.clock.now_seconds()
         self.view.memory.windows.take_spans(ours, now)
         self.view.take_spans(ours)
-        self._record(lambda recorder: recorder.write_spans(now, ours))
+        self.tape.keep_spans(now, ours)
 
     def target_urls(self) -> Mapping[str, str]:
         """Base addresses of the targets that answer requests."""
@@ -191,7 +188,7 @@ class Agent:
         self.view.last = effects.snapshot
         self.metrics.ticked("tick", time.perf_counter() - began)
         for alert in effects.changed_alerts:
-            _log_alert(alert.is_firing, dict(alert.labels), alert.annotations.get("summary", ""))
+            log_alert(alert)
         for slo, tier in self._newly_excluded(effects):
             log.info("alert suppressed by an exclusion slo=%s tier=%s", slo, tier)
         for advice in effects.changed_recommendations:
@@ -239,10 +236,7 @@ class Agent:
             self.view.canaries.restarted(target.name, started_at or scraped.reading.at_seconds)
         self.view.memory.windows.take(scraped.reading)
         self.metrics.scraped(scraped.reading)
-        if self._recorded.get(target.name) != target:
-            self._recorded[target.name] = target
-            self._record(lambda recorder: recorder.write_target(scraped.reading.at_seconds, found_of(target)))
-        self._record(lambda recorder: recorder.write_scrape(scraped.reading, scraped.body))
+        self.tape.keep_page(target, scraped.reading, scraped.body)
 
     async def _probe(self, canary: CanaryItem, target: Target, job: str) -> None:
         planned = self._jobs.planned_at_seconds(job)
@@ -256,7 +250,7 @@ class Agent:
             self.view.memory.windows.take(reading)
             self.metrics.scraped(reading)
             if body:
-                self._record(_gpu_write(reading, body))
+                self.tape.keep_gpu(reading, body)
 
     async def _discover(self, source: TargetSource) -> None:
         assert self._session is not None  # noqa: S101  jobs run inside the context
@@ -305,18 +299,7 @@ class Agent:
         self.view.memory.windows.take_probe(result)
         self.view.canaries.take(result)
         self.metrics.probed(result)
-        self._record(lambda recorder: recorder.write_probe(result))
-
-    def _record(self, write: Callable[[RecordingWriter], None]) -> None:
-        """A recording that cannot go on ends, and that is told; watching goes on."""
-        if self._recorder is None:
-            return
-        try:
-            write(self._recorder)
-        except OSError as error:
-            self._recorder = None
-            self.recording_trouble = error.strerror or type(error).__name__
-            log.error("recording stopped reason=%r", self.recording_trouble)  # noqa: TRY400  the reason is all there is
+        self.tape.keep_probe(result)
 
     def _run_skipped(self, name: str, job: Job, planned_at_seconds: float) -> None:
         """A planned run that was not made. A canary that was not sent is a result too."""
@@ -324,20 +307,3 @@ class Agent:
         if name.startswith("canary/"):
             canary, target, _ = job.arguments
             self._take_probe(self._canaries.missed(canary, target, planned_at_seconds))
-
-
-def _gpu_write(reading: Reading, body: dict[str, object]) -> Callable[[RecordingWriter], None]:
-    return lambda recorder: recorder.write_gpu(reading.at_seconds, reading.target, body)
-
-
-def _log_alert(is_firing: bool, labels: dict[str, str], summary: str) -> None:  # noqa: FBT001  a log line's two forms
-    fields = " ".join(f"{key}={_quoted(value)}" for key, value in labels.items())
-    if is_firing:
-        log.warning("alert firing %s summary=%r", fields, summary)
-    else:
-        log.warning("alert resolved %s", fields)
-
-
-def _quoted(value: str) -> str:
-    """A label's value for a log line: as it is when it is plain, else quoted and cut, so that it forges no line."""
-    return value if PLAIN_VALUE.fullmatch(value) else repr(value[:LONGEST_VALUE])

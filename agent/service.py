@@ -10,7 +10,8 @@ import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from agent.config import Config, Server
+from agent.config import Config
+from agent.config_outputs import Server
 from agent.errors import AddressTakenError
 from agent.model import Effects
 from agent.outputs.alertmanager import AlertmanagerOutput

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from agent.config import Target
+from agent.config_watching import Target
 from agent.model import Slo
 
 ALIKE = 0.75  # difflib's ratio; "chat" and "chta" have 0.75, "chat" and "code" 0.25

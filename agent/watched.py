@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from agent.config import Config, Target
+from agent.config import Config
+from agent.config_watching import Target
 from agent.planning import all_targets
 from probes.discovery.file import Found
 from probes.discovery.source import TargetSource

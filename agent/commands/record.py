@@ -74,7 +74,7 @@ async def _record(config: Config, out: Path, seconds: float | None) -> str:
     for status in agent.view.snapshot().targets:
         if status.last_seen_seconds is None:
             print(f"warning: {status.name} never answered: {status.detail or 'no look has ended yet'}", flush=True)
-    return agent.recording_trouble
+    return agent.tape.trouble
 
 
 @contextlib.asynccontextmanager

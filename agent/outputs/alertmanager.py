@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import aiohttp
 
-from agent.config import Alertmanager
+from agent.config_outputs import Alertmanager
 from agent.model import Alert, Effects
 from agent.outputs.alert_lease import LEASE_RESENDS, AlertLeases, HeldAlert, Instant
 from agent.outputs.alertmanager_peer import AlertmanagerPeer

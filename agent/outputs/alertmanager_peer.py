@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from agent.config import Alertmanager
+from agent.config_outputs import Alertmanager
 from agent.outputs.alert_lease import HeldAlert, Instant
 from agent.outputs.alert_wire import MAX_SKEW_SECONDS, clock_skew_seconds, is_skewed, postable_alert
 from agent.outputs.peer_schedule import PeerSchedule

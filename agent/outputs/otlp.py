@@ -11,7 +11,7 @@ from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExp
 from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.resources import Resource
 
-from agent.config import OtlpOutput
+from agent.config_outputs import OtlpOutput
 from agent.outputs.otlp_form import metrics_data
 from agent.outputs.points import AnyPoint, presentable
 from agent.outputs.self_metrics import SelfMetrics

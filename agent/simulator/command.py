@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import math
 import sys
 import time
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+from agent.commands.common import finite
 from agent.errors import UsageError
 from agent.simulator.arrivals import Arrivals, Steps
 from agent.simulator.batch import Run
@@ -40,17 +40,6 @@ EXAMPLES = """examples:
   slo-agent simulate --scenario step_x3 --out rec.jsonl.gz"""
 
 
-def _number(text: str) -> float:
-    """A finite number, for argparse: no run can be made of infinity or NaN."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is no finite number")
-    return number
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of both forms; interfaces.md fixes those of the batch form."""
     load = parser.add_argument_group(
@@ -60,11 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     load.add_argument("--scenario", choices=sorted(SCENARIOS), help="a named story with its own load")
     load.add_argument("--concurrency", type=int, help="closed loop: so many clients")
-    load.add_argument("--rate", type=_number, help="open loop: so many requests per second")
+    load.add_argument("--rate", type=finite, help="open loop: so many requests per second")
     load.add_argument("--input-tokens", type=int, help="prompt length")
     load.add_argument("--output-tokens", type=int, help="answer length")
     load.add_argument(
-        "--range-ratio", type=_number, default=0.0, metavar="X", help="lengths uniform in [n(1-X), n(1+X)]; default: 0"
+        "--range-ratio", type=finite, default=0.0, metavar="X", help="lengths uniform in [n(1-X), n(1+X)]; default: 0"
     )
     load.add_argument("--seed", type=int, default=0, help="same seed, same run; default: %(default)s")
     fleet = parser.add_argument_group("fleet", "--replicas and --topology exclude each other.")
@@ -76,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fleet.add_argument("--max-num-seqs", type=int, help="sequences that run at once; default: the plant's")
     fleet.add_argument("--block-size", type=int, help="tokens a KV block; default: the plant's")
     fleet.add_argument(
-        "--cold-start", type=_number, help="seconds until a new replica answers; default: the story's, 110"
+        "--cold-start", type=finite, help="seconds until a new replica answers; default: the story's, 110"
     )
     serve = parser.add_argument_group("serving", "Only with --serve.")
     serve.add_argument("--serve", action="store_true", help="serve over HTTP instead of running in virtual time")
@@ -84,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--port", type=int, default=8000, help="first port, replica i has port + i; default: %(default)s"
     )
-    serve.add_argument("--speed", type=_number, default=1.0, help="simulated seconds per real second; default: 1")
+    serve.add_argument("--speed", type=finite, default=1.0, help="simulated seconds per real second; default: 1")
     serve.add_argument("--file-sd", type=Path, help="keep a Prometheus file_sd file of the ready replicas here")
     serve.add_argument("--service", default="chat", help="the `service` label in that file; default: %(default)s")
     serve.add_argument("--otlp-traces-endpoint", help="send spans there over OTLP/HTTP (http://host:4318/v1/traces)")
@@ -92,10 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "one run in virtual time", "Only without --serve. --requests or --duration is needed where there is no story."
     )
     run_form.add_argument("--requests", type=int, help="so many requests in all")
-    run_form.add_argument("--duration", type=_number, help="stop after so many simulated seconds; default: the story's")
+    run_form.add_argument("--duration", type=finite, help="stop after so many simulated seconds; default: the story's")
     run_form.add_argument("--out", type=Path, help="write what an agent would have read, each second")
     run_form.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--epoch", type=_number, help="unix time at which the run begins; default: now, or a fixed one")
+    parser.add_argument("--epoch", type=finite, help="unix time at which the run begins; default: now, or a fixed one")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
 

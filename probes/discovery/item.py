@@ -2,11 +2,11 @@
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, Tag, field_validator, model_validator
 from pydantic import Discriminator as Told
 
+from probes.address import http_url
 from probes.books import System
 from probes.units import Seconds
 
@@ -39,7 +39,7 @@ class HttpDiscovery(DiscoveryItem):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: str) -> str:
-        return _http_url(url)
+        return http_url(url)
 
 
 class DnsDiscovery(DiscoveryItem):
@@ -89,22 +89,13 @@ class KubernetesDiscovery(DiscoveryItem):
     @field_validator("api_url")
     @classmethod
     def _check_url(cls, url: str | None) -> str | None:
-        return None if url is None else _http_url(url)
+        return None if url is None else http_url(url)
 
     @model_validator(mode="after")
     def _one_scope(self) -> Self:
         if self.namespace is not None and self.all_namespaces:
             raise ValueError("expected either namespace or all_namespaces, not both")
         return self
-
-
-def _http_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("expected an address such as http://targets.example/vllm")
-    if parts.username or parts.password:
-        raise ValueError("no user or password in an address: put the secret into a file")
-    return url.rstrip("/")
 
 
 def _kind(item: object) -> str:

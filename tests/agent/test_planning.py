@@ -2,8 +2,9 @@
 
 import pytest
 
-from agent.config import Config, Target
+from agent.config import Config
 from agent.config_file import parse_config
+from agent.config_watching import Target
 from agent.planning import all_targets, canary_targets, config_hash, found_of, make_plan, page_target, probe_task
 from probes.discovery.file import Found
 

@@ -16,8 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "probes" / "prometheus"))
 from fake_prometheus import FakePrometheus
 
 from agent.cli import main
-from agent.config import Config, Target
+from agent.config import Config
 from agent.config_file import parse_config
+from agent.config_watching import Target
 from agent.model import Alert, Counts, Recommendation
 from agent.planning import all_targets, found_of, make_plan
 from agent.prometheus_source import open_history

@@ -228,7 +228,7 @@ async def test_a_recording_on_a_full_disk_ends_and_the_agent_goes_on(caplog: pyt
         async with watching.running() as running:
             await until(lambda: len(served.asked) >= 4, "four looks")
             assert outcomes(running) == {"a": "ok"}
-        assert running.recording_trouble == "No space left on device"
+        assert running.tape.trouble == "No space left on device"
     assert caplog.text.count("recording stopped") == 1
     recorder.abandon()
 

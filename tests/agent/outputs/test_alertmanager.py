@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from fake_alertmanager import FakeAlertmanager, alert, effects, until
 
-from agent.config import Alertmanager
+from agent.config_outputs import Alertmanager
 from agent.model import Effects
 from agent.outputs.alertmanager import AlertmanagerOutput
 from probes.clock import ScaledClock, SystemClock

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from prometheus_client import CollectorRegistry
 
-from agent.config import OtlpOutput
+from agent.config_outputs import OtlpOutput
 from agent.outputs.otlp import OtlpExport
 from agent.outputs.prometheus import ViewCollector
 from agent.outputs.self_metrics import SelfMetrics
@@ -202,7 +202,7 @@ import asyncio, sys
 sys.path.insert(0, {folder!r})
 from filled_view import FakeView
 from prometheus_client import CollectorRegistry
-from agent.config import OtlpOutput
+from agent.config_outputs import OtlpOutput
 from agent.outputs.otlp import OtlpExport
 from agent.outputs.self_metrics import SelfMetrics
 

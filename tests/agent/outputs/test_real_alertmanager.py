@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from fake_alertmanager import alert, effects, until
 
-from agent.config import Alertmanager
+from agent.config_outputs import Alertmanager
 from agent.model import Alert
 from agent.outputs.alertmanager import AlertmanagerOutput
 from probes.clock import SystemClock
