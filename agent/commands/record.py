@@ -45,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
     if options.out.exists():
         raise UsageError(f"{options.out} is there already", "Name another file: a recording is never overwritten.")
     log_to_stderr(options.log_level)
-    logging.getLogger("agent.runtime").addFilter(_is_of_the_recording)
+    for name in ("agent.runtime", "agent.alert_lines"):
+        logging.getLogger(name).addFilter(_is_of_the_recording)
     trouble = asyncio.run(_record(config, options.out, options.seconds))
     if trouble:
         raise UsageError(f"{options.out}: the recording ended early: {trouble}", "What was written until then is good.")
