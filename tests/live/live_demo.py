@@ -13,7 +13,9 @@ from live_parts import free_port
 from live_process import Server, command_line, descendants
 
 STORY_SECONDS = 900.0  # about five minutes on an idle machine
-LOGGED = re.compile(r"^(\S+ \S+) WARNING agent\.alert_lines alert (firing|resolved) (.*?)(?: summary=.*)?$", re.MULTILINE)
+LOGGED = re.compile(
+    r"^(\S+ \S+) WARNING agent\.alert_lines alert (firing|resolved) (.*?)(?: summary=.*)?$", re.MULTILINE
+)
 
 
 class Transition(NamedTuple):
