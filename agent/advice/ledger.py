@@ -74,7 +74,8 @@ class Ledger:
 
 
 def _topic(entry: Recommendation) -> Topic:
-    return entry.model, entry.role, entry.action
+    """Replicas are one topic, whoever speaks; each setting is one of its own, and their numbers are not compared."""
+    return entry.model, entry.role, entry.action if entry.action == "scale" else entry.reason_code
 
 
 def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: float) -> bool:

@@ -101,6 +101,17 @@ def test_models_have_their_own_topics() -> None:
     assert ledger.settle([other], replicas(2), standing(50.0), 5.0) == (other,)
 
 
+def test_settings_have_their_own_topics() -> None:
+    """64 sequences are no smaller wish than 2048 tokens: both stay open, and the same again is entered once."""
+    ledger = Ledger()
+    tokens = replace(advice(0), action="knob", reason_code="token_budget", proposed=2048, low=2048, high=2048)
+    seqs = replace(tokens, id="seqs", reason_code="sequence_cap", proposed=64, low=64, high=64)
+    ledger.settle([tokens], replicas(2), standing(50.0), 0.0)
+    assert ledger.settle([seqs], replicas(2), standing(50.0), 5.0) == (seqs,)
+    assert ledger.open == [tokens, seqs]
+    assert ledger.settle([seqs], replicas(2), standing(50.0), 10.0) == ()
+
+
 def test_the_ledger_is_bounded() -> None:
     ledger = Ledger()
     for number in range(300):
