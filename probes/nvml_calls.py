@@ -58,8 +58,12 @@ def memory_calls(library: Any, handle: Any) -> dict[str, Call]:
         found = library.nvmlDeviceGetComputeRunningProcesses_v3(handle)
         return {"processes": [{"pid": one.pid, "used": one.usedGpuMemory} for one in found]}
 
+    def memory() -> dict[str, Any]:
+        found = library.nvmlDeviceGetMemoryInfo(handle)
+        return {"used": found.used, "total": found.total}
+
     return {
-        "memory": lambda: {"used": library.nvmlDeviceGetMemoryInfo(handle).used},
+        "memory": memory,
         "processes": processes,
     }
 

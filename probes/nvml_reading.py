@@ -11,6 +11,7 @@ SIGNALS: dict[str, tuple[str, str, float]] = {
     "gpu": ("gpu_utilization_ratio", "gauge", 0.01),
     "mem": ("gpu_memory_activity_ratio", "gauge", 0.01),
     "used": ("gpu_memory_used_bytes", "gauge", 1.0),
+    "total": ("gpu_memory_total_bytes", "gauge", 1.0),
     "power_mw": ("gpu_power_watts", "gauge", 0.001),
     "energy_mj": ("gpu_energy_joules_total", "counter", 0.001),
     "temp": ("gpu_temperature_celsius", "gauge", 1.0),

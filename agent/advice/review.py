@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from agent.advice.gpu_repair import gpu_repair
 from agent.advice.infeasible import infeasible
 from agent.advice.kv_tier import kv_tier
 from agent.advice.pd_transfer import pd_transfer
@@ -13,6 +14,8 @@ from agent.model import Recommendation
 
 Rule = Callable[[Scene], Iterator[Recommendation]]
 RULES: tuple[Rule, ...] = (infeasible, pd_transfer, token_budget, kv_tier, topology)
+BESIDE: tuple[Rule, ...] = (gpu_repair,)
+"""These speak whatever else is said: what they change is no setting of the engine's pace."""
 EVERY_SECONDS = 60.0  # a rehearsal takes a quarter of a second; what it is about lasts for minutes
 
 
@@ -35,3 +38,5 @@ class Review:
                 if topic not in spoken:
                     spoken.add(topic)
                     yield advice
+        for rule in BESIDE:
+            yield from rule(scene)

@@ -1,20 +1,24 @@
 """GPUFault: a GPU that gives no figures, whose driver told of an error, or that has memory rows to remap."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agent.alerts.book import Wanted, alert_labels
 from agent.plan import Plan
 from agent.windows import TargetLog, Windows
+from agent.xids import Mend, mend_of
 
 XID_TOLD_SECONDS = 3600.0
 """An XID error is an event and has no end of its own: so long after it people are told."""
-APPLICATION_XIDS = {"13", "31", "43", "45"}
-"""Mostly a fault of the program on the GPU (NVIDIA, "XID Errors", the table of causes); all others speak of the GPU."""
-
 LOST = "drain the node; look for XID errors in the kernel log"
-XID_OF_GPU = "drain the node, look the code up in NVIDIA's list of XID errors and reset the GPU"
-XID_OF_PROGRAM = "look at the engine's log of that time; the same code again, or on one GPU alone, is hardware"
+LOOK_AT_LOG = "look at the engine's log of that time"
+XID_MENDS: Mapping[Mend, str] = {
+    "restart_node": "drain the node and restart it; a GPU that is lost again is to be replaced",
+    "reset": "drain the node and reset the GPU; the same code again is a case for the vendor",
+    "look_up": "drain the node, and look the code up in NVIDIA's list of XID errors",
+    "restart_engine": f"{LOOK_AT_LOG}, and restart it where it died; the same code again on one GPU alone is hardware",
+    "none": f"nothing now, beyond a look: {LOOK_AT_LOG}",
+}
 REMAP_PENDING = "drain the node and reset the GPU: until then the bad rows stay in use"
 REMAP_FAILED = "take the GPU out of service: it has no spare rows left for bad memory"
 
@@ -67,7 +71,7 @@ def _faults(name: str, windows: Windows, now_seconds: float) -> Iterator[tuple[s
                 told_at = max(told_at, increment.to_seconds)
     if xids:
         codes = ", ".join(f"XID {code}" + (f" {times} times" if times > 1 else "") for code, times in xids.items())
-        mend = XID_OF_PROGRAM if xids.keys() <= APPLICATION_XIDS else XID_OF_GPU
+        mend = XID_MENDS[mend_of(xids)]
         yield f"{name} had an error", f"the driver told of {codes}, last {now_seconds - told_at:.0f} s ago", mend
     if "pending" in remaps:
         yield f"{name} waits for a reset", "memory rows wait to be remapped at the next reset", REMAP_PENDING

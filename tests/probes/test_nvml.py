@@ -54,6 +54,7 @@ async def test_reads_an_h200_in_our_units() -> None:
             "gpu_utilization_ratio": 0.99,
             "gpu_memory_activity_ratio": 0.22,
             "gpu_memory_used_bytes": 1_704_853_504,
+            "gpu_memory_total_bytes": 150_754_820_096,
             "gpu_power_watts": 689.523,
             "gpu_energy_joules_total": 6_082.34,
             "gpu_temperature_celsius": 61,

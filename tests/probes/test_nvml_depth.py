@@ -14,6 +14,7 @@ from probes.nvml import GpuReader, gpu_reading
 from probes.nvml_events import XidWatch
 from probes.sample import Reading
 
+MEMORY = {"gpu_memory_used_bytes": 1_704_853_504, "gpu_memory_total_bytes": 150_754_820_096}
 NOT_SUPPORTED, NO_PERMISSION, GPU_LOST, UNKNOWN = 3, 4, 15, 999
 
 
@@ -185,7 +186,7 @@ async def test_every_mig_instance_is_a_target_with_its_memory_and_processes() ->
     library.faults["nvmlDeviceGetUtilizationRates", 1] = NOT_SUPPORTED
     found = by_target(await GpuReader(library).read(1.0))
     assert list(found) == ["gpu-0", "gpu-1", "gpu-1-mig-0", "gpu-1-mig-2"]
-    assert values(found["gpu-1-mig-2"]) == {"gpu_memory_used_bytes": 1_704_853_504, "gpu_processes": 1}
+    assert values(found["gpu-1-mig-2"]) == MEMORY | {"gpu_processes": 1}
     assert found["gpu-1-mig-2"].warnings == ()
     assert "gpu_power_watts" in values(found["gpu-1"])
 
@@ -209,7 +210,7 @@ async def test_a_mig_instance_without_gpm_keeps_its_memory_and_is_not_asked_agai
     reader = GpuReader(library)
     for at in (1.0, 2.0):
         instance = by_target(await reader.read(at))["gpu-0-mig-0"]
-        assert values(instance) == {"gpu_memory_used_bytes": 1_704_853_504, "gpu_processes": 1}
+        assert values(instance) == MEMORY | {"gpu_processes": 1}
     assert library.calls["nvmlGpmMigSampleGet"] == 1
 
 
