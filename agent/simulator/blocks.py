@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from agent.simulator.ask import Sequence
+from agent.simulator.residency import BlockDiary
 
 
 class BlockPool:
@@ -12,10 +13,13 @@ class BlockPool:
     As in vLLM V1: freed blocks go to the tail of one queue, the tail of a prompt before its head, and new blocks are
     taken from the front, which forgets what they held. Blocks that no one else could ask for lie in that queue as one
     entry with a count, so a private prompt costs one operation instead of hundreds. A prefix found under two sequences
-    at once is kept once; vLLM keeps a duplicate, which here is a private block of the second.
+    at once is kept once; vLLM keeps a duplicate, which here is a private block of the second. `now_seconds` is for the
+    diary of known blocks, where one is kept.
     """
 
-    def __init__(self, total_blocks: int, block_tokens: int) -> None:
+    def __init__(self, total_blocks: int, block_tokens: int, diary: BlockDiary | None = None) -> None:
+        self.now_seconds = 0.0
+        self._diary = diary
         self.total_blocks = total_blocks
         self.block_tokens = block_tokens
         self.free_blocks = total_blocks
@@ -50,6 +54,8 @@ class BlockPool:
                 self.free_blocks -= 1
             self._holders[block] += 1
             sequence.shared_hashes.append(block)
+            if self._diary is not None:
+                self._diary.reused(block, self.now_seconds)
         sequence.held_blocks += hits
 
     def grow(self, sequence: Sequence, tokens: int) -> bool:
@@ -88,8 +94,11 @@ class BlockPool:
 
     def forget(self) -> None:
         """Drop every known prefix that no sequence holds (a reset of the prefix cache)."""
-        for block in [key[1] for key in self._queue if key[0] == "shared"]:
+        forgotten = [key[1] for key in self._queue if key[0] == "shared"]
+        for block in forgotten:
             del self._holders[block]
+        if self._diary is not None:
+            self._diary.forget(forgotten)
         self._queue.clear()
         if self.free_blocks:
             self._enqueue_private(self.free_blocks)
@@ -111,6 +120,8 @@ class BlockPool:
             if block not in self._holders:
                 self._holders[block] = 1
                 sequence.shared_hashes.append(block)
+                if self._diary is not None:
+                    self._diary.born(block, self.now_seconds)
 
     def _take(self, count: int) -> None:
         self.free_blocks -= count
@@ -119,6 +130,8 @@ class BlockPool:
             if key[0] == "shared":
                 del self._holders[key[1]]
                 self.evicted_blocks += 1
+                if self._diary is not None:
+                    self._diary.evicted(key[1], self.now_seconds)
                 count -= 1
             elif here > count:
                 self._queue[key] = here - count

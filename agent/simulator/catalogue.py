@@ -1,7 +1,8 @@
 """What a vLLM 0.32 metrics page holds: names, types, help, labels and buckets, taken from captured pages.
 
 `vllm_0_32.json` was derived from pages of real servers (0.32 on CPU, 0.32 with LMCache; the NIXL families from 0.24
-with P/D on two H200s); `tests/agent/simulator/test_catalogue.py` derives it again and compares.
+with P/D on two H200s); `tests/agent/simulator/test_catalogue.py` derives it again and compares. The groups kv_residency
+and kv_offload are from the code of 0.32 (v1/metrics, kv_offload): no page of ours has them.
 """
 
 import json
@@ -16,7 +17,7 @@ VERSION: str = CATALOGUE["version"]
 
 
 def families(groups: Iterable[str]) -> list[Mapping[str, Any]]:
-    """The families of the page, connectors first, as vLLM registers them; `groups` adds "nixl" or "kv_consumer"."""
+    """The families of the page, connectors first, as vLLM registers them; `groups` adds connectors' and others."""
     ours = [*CATALOGUE["engine"]]
     at = next(index for index, family in enumerate(ours) if family["name"].startswith("vllm:"))
     return [*ours[:at], *(family for group in groups for family in CATALOGUE[group]), *ours[at:]]

@@ -12,6 +12,7 @@ from agent.simulator.ask import Ask, Sequence, State
 from agent.simulator.blocks import BlockPool
 from agent.simulator.decode_run import Run, run_of
 from agent.simulator.kv_source import KvSource
+from agent.simulator.residency import TOLD, BlockDiary
 from agent.simulator.scheduler import Scheduler
 from agent.simulator.seeds import stream
 from agent.simulator.step_accounts import Speculation, StepAccounts
@@ -48,7 +49,8 @@ class Engine:
         self.config = config
         self.law = law
         self.telemetry = telemetry
-        self.pool = BlockPool(config.num_gpu_blocks, config.block_tokens)
+        diary = BlockDiary(telemetry) if TOLD in telemetry.histograms else None
+        self.pool = BlockPool(config.num_gpu_blocks, config.block_tokens, diary)
         self.scheduler = Scheduler(
             self.pool,
             telemetry,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent.simulator.page import label_text, number
+from agent.simulator.page import histogram_lines, label_text, number
 from agent.simulator.tier import CacheTier
 
 _FAMILIES: list[Mapping[str, Any]] = json.loads(
@@ -14,7 +14,13 @@ _FAMILIES: list[Mapping[str, Any]] = json.loads(
 
 
 def lmcache_page(tier: CacheTier, model: str) -> str:
-    """The page now. Histograms of chunk lifetimes stay empty: the tier does not keep birthdays."""
+    """The page now. A chunk's life is told by each of its blocks, so counts there are of blocks."""
+    lives = {
+        "lmcache_mp_l1_chunk_lifetime_seconds": tier.diary.lifetime_seconds,
+        "lmcache_mp_l1_chunk_idle_before_evict_seconds": tier.diary.idle_before_evict_seconds,
+        "lmcache_mp_l1_chunk_reuse_gap_seconds": tier.diary.reuse_gap_seconds,
+        "lmcache_mp_l1_chunk_evict_reuse_gap_seconds": tier.diary.evict_reuse_gap_seconds,
+    }
     per_chunk = max(1, tier.chunk_tokens // tier.block_tokens)
     values = {
         "lmcache_mp_l1_write_chunks_total": tier.written_blocks // per_chunk,
@@ -32,11 +38,15 @@ def lmcache_page(tier: CacheTier, model: str) -> str:
     lines = []
     for family in _FAMILIES:
         name, kind = family["name"], family["type"]
+        if family.get("is_written_when_observed") and not lives[name].count:
+            continue
         lines.append(f"# HELP {name} {family['help']}\n# TYPE {name} {kind}")
         own = {label: identity[label] for label in family["labels"] if label in identity}
         for more in family.get("series") or [{}]:
             labels = {**own, **more}
-            if kind == "histogram":
+            if name in lives:
+                lines.extend(histogram_lines(name, label_text(labels), lives[name]))
+            elif kind == "histogram":
                 edges = [*map(number, family["edges"]), "+Inf"]
                 lines.extend(f"{name}_bucket{label_text({**labels, 'le': edge})} 0.0" for edge in edges)
                 lines.extend(f"{name}_{part}{label_text(labels)} 0.0" for part in ("count", "sum"))

@@ -51,7 +51,7 @@ class VllmPage:
                 continue
             lines.append(_head(name, family["help"], kind))
             if kind == "histogram":
-                lines.extend(_histogram_lines(name, series[0][0], self._engine.telemetry.histograms[short_name(name)]))
+                lines.extend(histogram_lines(name, series[0][0], self._engine.telemetry.histograms[short_name(name)]))
             else:
                 lines.extend(f"{name}{text} {number(values.get(key, 0.0))}" for text, key in series)
             if self._created_series and kind != "gauge" and not name.startswith(_NO_CREATED):
@@ -119,12 +119,12 @@ class VllmPage:
                 yield f"{name}{text} {number(count)}"
                 labelled.append((text, http.created[path]))
         elif name == "http_request_duration_highr_seconds":
-            yield from _histogram_lines(name, "", http.all_durations)
+            yield from histogram_lines(name, "", http.all_durations)
             labelled.append(("", self._created_seconds))
         elif kind == "histogram":
             for path, durations in http.durations.items():
                 text = label_text({"handler": path, "method": "POST"})
-                yield from _histogram_lines(name, text, durations)
+                yield from histogram_lines(name, text, durations)
                 labelled.append((text, http.created[path]))
         else:
             for path, durations in http.durations.items():
@@ -158,7 +158,8 @@ def _head(name: str, help_text: str, kind: str) -> str:
     return f"# HELP {name} {help_text}\n# TYPE {name} {kind}"
 
 
-def _histogram_lines(name: str, labels: str, histogram: Histogram) -> Iterable[str]:
+def histogram_lines(name: str, labels: str, histogram: Histogram) -> Iterable[str]:
+    """The lines of one series of a histogram."""
     pairs = [pair for pair in labels.strip("{}").split(",") if pair]
     counts = histogram.cumulative()
     for text, count in zip(chain(map(number, histogram.edges), ("+Inf",)), counts, strict=True):

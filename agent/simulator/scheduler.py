@@ -73,6 +73,7 @@ class Scheduler:
 
     def plan(self, now_seconds: float) -> Plan:
         """The next step; it is empty when nothing can run."""
+        self.pool.now_seconds = now_seconds
         decodes, chunks, preempted = self._continue_running()
         budget = self.max_num_batched_tokens - len(decodes) - sum(tokens for _, tokens in chunks)
         post_seconds = 0.0

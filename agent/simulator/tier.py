@@ -4,6 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from agent.simulator.ask import Sequence
+from agent.simulator.chunk_diary import ChunkDiary
 from agent.simulator.histogram import Histogram
 from agent.simulator.kv_source import Load
 from agent.simulator.telemetry import Telemetry
@@ -37,6 +38,7 @@ class CacheTier:
     written_blocks: int = 0
     read_blocks: int = 0
     evicted_blocks: int = 0
+    diary: ChunkDiary = field(default_factory=ChunkDiary)
     load_seconds: Histogram = field(default_factory=lambda: Histogram((0.01, 0.1, 1.0, 10.0)))
     _blocks: OrderedDict[int, None] = field(default_factory=OrderedDict)
     _free_at_seconds: float = 0.0
@@ -64,26 +66,35 @@ class CacheTier:
         self.hit_tokens += hit
         return hit
 
+    def busy_seconds(self, tokens: int) -> float:
+        """How long the link has to do with so many tokens."""
+        return tokens * self.kv_bytes_per_token / self.bytes_per_second * self.slowdown
+
     def read(self, tokens: int, now_seconds: float) -> float:
         """When so many tokens are here, behind all loads before them."""
         begin = max(now_seconds, self._free_at_seconds)
-        busy = tokens * self.kv_bytes_per_token / self.bytes_per_second * self.slowdown
+        busy = self.busy_seconds(tokens)
         self._free_at_seconds = begin + busy
         self.read_blocks += tokens // self.block_tokens
         ready = begin + busy + self.latency_seconds * self.slowdown
         self.load_seconds.observe(ready - now_seconds)
         return ready
 
-    def keep(self, sequence: Sequence) -> None:
-        """Write the prompt's shareable blocks, and forget the least recently used ones beyond the capacity."""
+    def keep(self, sequence: Sequence, now_seconds: float = 0.0) -> None:
+        """Write the prompt's shareable blocks, and forget the least recently used ones beyond the capacity.
+
+        A prompt touches its blocks once, here: what was found of it before is not counted again.
+        """
         for block in sequence.ask.block_hashes:
             if block in self._blocks:
                 self._blocks.move_to_end(block)
+                self.diary.touched(block, now_seconds)
             else:
                 self._blocks[block] = None
                 self.written_blocks += 1
+                self.diary.written(block, now_seconds)
         while self._blocks and self.used_bytes > self.capacity_bytes:
-            self._blocks.popitem(last=False)
+            self.diary.evicted(self._blocks.popitem(last=False)[0], now_seconds)
             self.evicted_blocks += 1
 
 
@@ -102,8 +113,11 @@ class TierConnector:
         tokens = min(self.tier.find(sequence, local_tokens), sequence.ask.prompt_tokens - 1 - local_tokens)
         if tokens <= 0:
             return None
+        self.telemetry.add("kv_offload_load_bytes", tokens * self.tier.kv_bytes_per_token)
+        self.telemetry.add("kv_offload_load_time", self.tier.busy_seconds(tokens))
         return Load(tokens, self.tier.read(tokens, now_seconds) + LOOKUP_SECONDS)
 
-    def store(self, sequence: Sequence, now_seconds: float) -> None:  # noqa: ARG002 - storing is free here
+    def store(self, sequence: Sequence, now_seconds: float) -> None:
+        """The prompt is kept. Storing is free here."""
         if not self.tier.is_down:
-            self.tier.keep(sequence)
+            self.tier.keep(sequence, now_seconds)

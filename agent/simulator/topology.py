@@ -20,7 +20,8 @@ class Topology:
     """How many replicas of which role, and how requests find them.
 
     With `prefill` and `decode` above 0 requests take two legs over `link`; otherwise `aggregated` replicas do all of
-    it, each with a connector made by `connector` where one is given (an external KV tier).
+    it, each with a connector made by `connector` where one is given (an external KV tier). `page_groups` are further
+    families on their pages: "kv_residency" (vLLM's --kv-cache-metrics), "kv_offload" (its own offloading).
     """
 
     aggregated: int = 1
@@ -30,6 +31,7 @@ class Topology:
     link: Link = field(default_factory=Link)
     connector: Callable[[Plant, Telemetry], KvSource] | None = None
     mixed: tuple[Plant, ...] = ()
+    page_groups: tuple[str, ...] = ()
 
     @property
     def is_split(self) -> bool:
@@ -82,7 +84,9 @@ class Topology:
             elif role == "prefill":
                 groups = ("nixl",)
             elif self.connector is not None:
-                connector, groups = tier, ("kv_consumer",)
+                connector, groups = tier, ("kv_consumer", *self.page_groups)
+            else:
+                groups = self.page_groups
             log = None if role == "prefill" else gaps
             kind = self.mixed[index] if index < len(self.mixed) else plant
             return kind.build(

@@ -138,4 +138,28 @@ KV_TRANSFER = (
         "Lookups in LMCache's server, as the engine waits for them.",
         "The sign of a cache server that is gone: seconds per lookup, while vLLM's /health stays 200.",
     ),
+    Name(
+        "kv_block_lifetime_seconds",
+        "histogram",
+        ("kv_block_lifetime_seconds",),
+        "seconds",
+        "From a KV block's allocation to its eviction.",
+        "Only with --kv-cache-metrics, of one block in a hundred; blocks in use all the time are never evicted.",
+    ),
+    Name(
+        "kv_block_idle_before_evict_seconds",
+        "histogram",
+        ("kv_block_idle_before_evict_seconds",),
+        "seconds",
+        "From a KV block's last reuse to its eviction: how long the cache remembers.",
+        "Only with --kv-cache-metrics.",
+    ),
+    Name(
+        "kv_block_reuse_gap_seconds",
+        "histogram",
+        ("kv_block_reuse_gap_seconds",),
+        "seconds",
+        "Between two reuses of an evicted KV block.",
+        "Only with --kv-cache-metrics; the time to the first reuse is not among them.",
+    ),
 )

@@ -18,6 +18,11 @@ NOT_ON_OUR_PAGES = {
     "lookup_hit_total": "LMCache before 0.5.6, of which we have no page",
     "corrupted_requests_total": "only with VLLM_COMPUTE_NANS_IN_LOGITS=1; in the code since 0.11",
     "nixl_num_notifications_after_expiry_total": "only after such a notification; in the code of 0.32",
+    "l1_chunk_reuse_gap_seconds": "written once a chunk came again; on the page of the server alone",
+    **dict.fromkeys(
+        [f"kv_block_{what}_seconds" for what in ("lifetime", "idle_before_evict", "reuse_gap")],
+        "only with --kv-cache-metrics; in the code of 0.32",
+    ),
     "l2_usage_bytes": "only with a second tier; in the code of 0.5.6",
     "l2_prefetch_failure_chunks_total": "only after such a failure; in the code of 0.5.6",
     **dict.fromkeys(
