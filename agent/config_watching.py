@@ -10,6 +10,7 @@ from agent.auth import Auth, HeaderName
 from agent.config_base import LISTEN, Name, Section
 from probes.address import http_url
 from probes.books import System
+from probes.engine_args import engine_args
 from probes.units import Seconds
 
 
@@ -30,10 +31,23 @@ class Target(Section):
     service: Name | None = Field(None, description="The service it belongs to; default: any SLO's service.")
     gpus: int = Field(1, ge=1, description="GPUs this endpoint occupies, for cost.")
     gpu_type: str | None = Field(None, description="Key into prices.gpu_hour_dollars.")
+    engine_args: str = Field(
+        "",
+        description="Arguments of vllm serve that its page does not tell. Default: those of its pod, if known.",
+    )
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels for people; not in alerts.")
     auth: Auth | None = Field(None, description="Who we are to it, for the canaries and its metrics page.")
 
     _check_url = field_validator("url")(http_url)
+
+    @field_validator("engine_args")
+    @classmethod
+    def _known_args(cls, text: str) -> str:
+        """Only the known ones are kept: others may be secrets."""
+        args, mistakes = engine_args(text)
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+        return str(args)
 
     @field_validator("metrics_url")
     @classmethod

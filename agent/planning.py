@@ -22,6 +22,7 @@ from probes.canary.item import CanaryItem
 from probes.canary.task import ProbeTask, Route
 from probes.discovery.file import Found
 from probes.discovery.role import role_of
+from probes.engine_args import engine_args
 from probes.scrape import PageTarget
 from probes.systems import ASKABLE, ENGINES
 
@@ -75,6 +76,7 @@ def found_of(target: Target) -> Found:
         "service": target.service,
         "gpus": str(target.gpus),
         "gpu_type": target.gpu_type,
+        "engine_args": target.engine_args or None,
         "__scheme__": scheme,
         "__metrics_path__": target.metrics_path,
     }
@@ -194,6 +196,7 @@ def _facts(config: Config, target: Target) -> TargetFacts:
         role_is_said=target.role is not None,
         url=target.url,
         gpu_type=target.gpu_type,
+        engine_args=engine_args(target.engine_args)[0],
     )
 
 
@@ -231,6 +234,7 @@ def _discovered(found: Found) -> Target:
         service=labels.pop("service", None),
         gpus=max(1, int(gpus)) if gpus.isdecimal() else 1,
         gpu_type=labels.pop("gpu_type", None),
+        engine_args=labels.pop("engine_args", ""),
         labels=labels,
     )
 

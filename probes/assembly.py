@@ -6,12 +6,12 @@ made once for a set of series, and a look then only fills it in.
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from probes.names.table import Name
-from probes.place import Place
+from probes.place import SETTING, Place
 from probes.sample import HistogramSample, Sample
 
 Key = tuple[str, str, str, str]  # signal, engine, model, label
@@ -130,12 +130,23 @@ def make_plan(places: Mapping[int, Place]) -> Plan:
             totals[full, place.series] = id_
     for key, (row, ids, fixed) in single.items():
         plan.samples.append((key, row, tuple(ids), fixed))
+    plan.samples += _settings(places, front_ends, models)
     by_key: dict[Key, list[_Series]] = defaultdict(list)
     for (key, name), by_edge in buckets.items():
         edges = tuple(sorted(by_edge))
         by_key[key].append(_Series(edges, tuple(by_edge[edge] for edge in edges), totals.get((key, name))))
     plan.histograms = [(key, rows[key], tuple(series)) for key, series in by_key.items()]
     return plan
+
+
+def _settings(
+    places: Mapping[int, Place], front_ends: Mapping[str, str], models: Mapping[str, str]
+) -> Iterator[tuple[Key, Name, tuple[int, ...], float]]:
+    """What labels of info series say by themselves."""
+    for id_, place in places.items():
+        engine = place.engine or front_ends[""]
+        for setting in place.settings:
+            yield (SETTING.signal, engine, models.get(engine, ""), setting), SETTING, (id_,), 1.0
 
 
 def _front_ends(places: Mapping[int, Place]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from probes.names.table import Name
 
 PROCESS_START = "process_start_time_seconds"
 CAPACITY = Name("kv_capacity_tokens", "gauge", (vllm.CONFIG_INFO,), "tokens", "Tokens that fit into the KV cache.")
+SETTING = Name("engine_setting", "gauge", (vllm.CONFIG_INFO,), "state", "What it was started with: 1.", label="setting")
 WITHOUT_TOTAL = 100  # added to the rank of a counter under its name without _total
 
 
@@ -17,7 +18,8 @@ class Place(NamedTuple):
     """Where a number of a page belongs. `rank` is the name's place in its row: the lowest present one counts.
 
     `series` tells series apart that differ in labels we do not keep; it is "" unless the row says how they become one.
-    `fixed` is a value that stands in the labels; None where the sample's own counts.
+    `fixed` is a value that stands in the labels; None where the sample's own counts. `settings` are further labels that
+    say something by themselves, as name=value.
     """
 
     row: Name | None  # None: the start of the process
@@ -29,6 +31,7 @@ class Place(NamedTuple):
     edge: float = 0.0
     rank: int = 0
     fixed: float | None = None
+    settings: tuple[str, ...] = ()
 
 
 class Placer:
@@ -49,7 +52,9 @@ class Placer:
         if self._is_capacity(exposed):
             tokens = _capacity_tokens(labels)
             engine = _engine(self._families[0][0], labels)
-            return None if tokens is None else Place(CAPACITY, "value", engine, fixed=tokens)
+            return (
+                None if tokens is None else Place(CAPACITY, "value", engine, fixed=tokens, settings=_settings(labels))
+            )
         found = self._row(exposed)
         return None if found is None else _row_place(*found, exposed, labels)
 
@@ -112,6 +117,11 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return None if math.isnan(number) else number
+
+
+def _settings(labels: Mapping[str, str]) -> tuple[str, ...]:
+    said = ((name, labels.get(name, "")) for name in vllm.SETTINGS)
+    return tuple(f"{name}={value}" for name, value in said if value not in ("", "None"))
 
 
 def _capacity_tokens(labels: Mapping[str, str]) -> float | None:

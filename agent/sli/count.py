@@ -22,6 +22,7 @@ from agent.sli.slices import Slices
 from agent.sli.span import span_counts
 from agent.sli.uncovered import SpanBalance
 from agent.windows import ArrivedSpan, EngineKey, Increment, Windows
+from probes.engine_args import EngineArgs
 from probes.systems import ENGINES, ROUTERS
 
 LONGEST_ON_ITS_WAY_SECONDS = 300.0  # a span told to have ended longer ago is one of a clock that is set wrong
@@ -42,6 +43,7 @@ class TargetFacts:
     role_is_said: bool = True
     url: str = ""
     gpu_type: str | None = None
+    engine_args: EngineArgs = field(default_factory=EngineArgs)
 
 
 Definition = tuple[object, ...]

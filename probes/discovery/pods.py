@@ -11,6 +11,7 @@ from typing import Any
 from probes.discovery.file import Found
 from probes.discovery.item import KubernetesDiscovery
 from probes.discovery.role import role_of
+from probes.engine_args import args_of
 
 GPU_RESOURCE = "nvidia.com/gpu"
 NAME_LENGTH = 63  # of a target's name; a pod's may be longer, and its end is what tells replicas apart
@@ -49,6 +50,9 @@ def pod_endpoint(pod: Mapping[str, Any], item: KubernetesDiscovery) -> Found | s
         labels |= {"role": role[0], "role_evidence": role[1].replace("role=", f"{item.role_label}=", 1)}
     if said.get(item.model_label):
         labels["model"] = str(said[item.model_label])
+    args = str(args_of(list(_words(spec)))[0])
+    if args:
+        labels |= {"engine_args": args, "engine_args_evidence": "pod"}
     gpus = _gpus(spec)
     if gpus:
         labels["gpus"] = str(gpus)
@@ -88,6 +92,13 @@ def _port(item: KubernetesDiscovery, ports: list[tuple[str, int]], noted: Mappin
     if len(numbers) == 1:
         return numbers.pop()
     return f"{len(numbers) or 'no'} ports; write port: with a number or a port's name"
+
+
+def _words(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Commands and arguments of its containers; of them only what is known of vLLM's is kept."""
+    for container in spec.get("containers") or ():
+        for word in (*(container.get("command") or ()), *(container.get("args") or ())):
+            yield str(word)
 
 
 def _gpus(spec: Mapping[str, Any]) -> int:

@@ -103,7 +103,11 @@ def signals_document() -> str:
         _table("LMCache in vLLM's process", "lmcache or vllm", lmcache_inprocess.PREFIXES, lmcache_inprocess.NAMES)
     )
     neighbours = "\n\n".join("\n".join(_table(title, source, ("",), names)) for title, source, names in NEIGHBOURS)
-    capacity = f"\n\n`kv_capacity_tokens` stands in the labels of `{vllm.CONFIG_INFO}`.\n\n"
+    settings = ", ".join(f"`{name}`" for name in vllm.SETTINGS)
+    capacity = (
+        f"\n\n`kv_capacity_tokens` stands in the labels of `{vllm.CONFIG_INFO}`, and so do the settings that become "
+        f"`engine_setting{{name=value}}` with the value 1: {settings}.\n\n"
+    )
     gpus = "\n".join(f"| `{signal}` | {kind} | `{key}` |" for key, (signal, kind, _) in GPU_SIGNALS.items())
     return f"{HEAD}\n{vllm_rows}{capacity}{lmcache_rows}\n\n{inside}\n\n{neighbours}\n{GPU}{gpus}\n{OUTCOMES}"
 

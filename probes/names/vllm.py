@@ -230,6 +230,8 @@ NAMES = (
 )
 
 CONFIG_INFO = "cache_config_info"  # labels num_gpu_blocks x block_size, or kv_cache_size_tokens: the KV capacity
+SETTINGS = ("block_size", "cache_dtype", "gpu_memory_utilization", "sliding_window", "mamba_block_size")
+"""Its labels that become samples `engine_setting`, where they say something."""
 
 # Upper edges of vLLM 0.32's default buckets (v1/metrics/loggers.py); a page's own edges always come before these.
 _LATENCY = (

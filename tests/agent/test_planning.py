@@ -55,6 +55,19 @@ def test_of_two_with_one_name_the_configured_stays() -> None:
     assert [(target.name, target.url) for target in targets] == [("a", "http://a:8000"), ("cache", "http://c:9090")]
 
 
+def test_engine_args_keep_what_is_known_and_no_secret() -> None:
+    target = Target(name="a", url="http://a:8000", engine_args="--api-key sk-1 --max-num-seqs 64")
+    assert target.engine_args == "--max-num-seqs=64"
+    assert make_plan(CONFIG, [target]).targets["a"].engine_args.count("max-num-seqs") == 64
+    found = all_targets(CONFIG, [Found("b:8000", {"engine_args": "--max-num-seqs=8", "engine_args_evidence": "pod"})])
+    assert (found[-1].engine_args, found[-1].labels) == ("--max-num-seqs=8", {"engine_args_evidence": "pod"})
+
+
+def test_engine_args_that_cannot_be_understood_are_refused() -> None:
+    with pytest.raises(ValueError, match="--max-num-seqs is 'many'; expected a whole number"):
+        Target(name="a", url="http://a:8000", engine_args="--max-num-seqs many")
+
+
 def test_canaries_go_to_engines_only() -> None:
     assert [t.name for t in canary_targets(CONFIG.canaries[0], all_targets(CONFIG, ()))] == ["a"]
 
@@ -77,6 +90,7 @@ def test_a_target_for_a_recording_comes_back_as_it_was() -> None:
         {
             "name": "a", "url": "https://[fd00::7]:8000/base", "kind": "dynamo_worker", "metrics_path": "/m",
             "model": "m", "role": "prefill", "service": "chat", "gpus": 8, "gpu_type": "h200",
+            "engine_args": "vllm serve m --max-num-seqs 64 --api-key sk-1",
             "labels": {"pod": "a-0", "node": "n"}, "auth": {"bearer_token_env": "A_TOKEN"},
         }
     )  # fmt: skip

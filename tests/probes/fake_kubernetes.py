@@ -26,7 +26,9 @@ def pod(name: str, ip: str = "10.0.0.1", **given: Any) -> dict[str, Any]:
         },
         "spec": {
             "nodeName": given.get("node", "gpu-1"),
-            "containers": [{"name": "vllm", "ports": ports, "resources": {"limits": limits}}],
+            "containers": [
+                {"name": "vllm", "ports": ports, "resources": {"limits": limits}, "args": given.get("args", [])}
+            ],
         },
         "status": {
             "phase": given.get("phase", "Running"),

@@ -31,6 +31,15 @@ async def found(targets: KubernetesTargets) -> dict[str, Found]:
     return {endpoint.labels["name"]: endpoint for endpoint in targets.look()}
 
 
+async def test_what_a_pod_starts_its_engine_with_is_known_and_its_secrets_are_not(tmp_path: Path) -> None:
+    args = ["serve", "m", "--api-key", "sk-1", "--max-num-seqs", "64", "--pipeline-parallel-size=2"]
+    async with kubernetes(pod("a", args=args)) as fake:
+        labels = (await found(source(fake, tmp_path)))["a"].labels
+    assert labels["engine_args"] == "--max-num-seqs=64 --pipeline-parallel-size=2"
+    assert labels["engine_args_evidence"] == "pod"
+    assert "sk-1" not in str(labels)
+
+
 async def test_a_pod_becomes_a_target_with_what_it_says_of_itself(tmp_path: Path) -> None:
     labels = {"llm-d.ai/role": "decode", "llm-d.ai/model": "llama"}
     async with kubernetes(pod("decode-0", "10.0.0.7", labels=labels, gpus=8)) as fake:

@@ -69,6 +69,19 @@ def test_five_hundred_adapters_leave_nothing_behind() -> None:
     assert len(page._places) == 1
 
 
+def test_settings_stand_in_the_labels_of_an_info_series() -> None:
+    info = (
+        'vllm:cache_config_info{block_size="16",cache_dtype="fp8",engine="0",gpu_memory_utilization="0.9",'
+        'mamba_block_size="None",num_gpu_blocks="10",sliding_window="4096"} 1\n'
+    )
+    reading = SystemPage("vllm").read(LIFE + info, "t", 1.0)
+    said = {sample.label: sample.value for sample in reading.samples if sample.signal == "engine_setting"}
+    assert said == dict.fromkeys(
+        ("block_size=16", "cache_dtype=fp8", "gpu_memory_utilization=0.9", "sliding_window=4096"), 1.0
+    )
+    assert [sample.value for sample in reading.samples if sample.signal == "kv_capacity_tokens"] == [160]
+
+
 def test_series_that_come_and_go_do_not_fill_the_memory() -> None:
     """Full, it begins anew at the next page; what that page says is read whole."""
     page = SystemPage("vllm")
