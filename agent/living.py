@@ -60,14 +60,18 @@ class LivingView:
 
     def latency_totals(self) -> Sequence[LatencyTotal]:
         windows = self.memory.windows
+        rows = [
+            *(("engine", place, total) for place, total in windows.totals.items()),
+            *(("contribution_low", place, ours.low) for place, ours in windows.own_totals.items()),
+            *(("contribution_high", place, ours.high) for place, ours in windows.own_totals.items()),
+        ]
         engines = [
             LatencyTotal(
                 key.target,
                 source,
                 HistogramSample(signal, key.engine, key.model, b.edges, tuple(accumulate(b.counts)), b.total),
             )
-            for source, totals in (("engine", windows.totals), ("contribution", windows.own_totals))
-            for (key, signal), b in totals.items()
+            for source, (key, signal), b in rows
             if signal in SHOWN
         ]
         return [*engines, *self.canaries.totals(), *self.spans.totals()]

@@ -14,6 +14,10 @@ class OwnBuckets:
     low: Buckets
     high: Buckets
 
+    def __add__(self, other: "OwnBuckets") -> "OwnBuckets":
+        """Both together, on the edges they share."""
+        return OwnBuckets(self.low + other.low, self.high + other.high)
+
 
 @dataclass(frozen=True, slots=True)
 class Own:
@@ -34,5 +38,5 @@ def own_together(before: Own | None, later: Own | None) -> Own | None:
         counters[place] = counters.get(place, 0.0) + part
     for signal, ours in later.histograms.items():
         known = histograms.get(signal)
-        histograms[signal] = ours if known is None else OwnBuckets(known.low + ours.low, known.high + ours.high)
+        histograms[signal] = ours if known is None else known + ours
     return replace(later, counters=counters, histograms=histograms)

@@ -12,7 +12,7 @@ from agent.between_pages import Pages, by_engine, increment_between, is_of_an_ea
 from agent.increment import EngineKey as EngineKey  # noqa: PLC0414  here is where all the others look for them
 from agent.increment import Increment as Increment  # noqa: PLC0414
 from agent.increment import joined
-from agent.own import Own
+from agent.own import Own, OwnBuckets
 from agent.own_traffic import OwnTraffic
 from agent.raw import Raw
 from agent.stats.buckets import Buckets
@@ -71,9 +71,7 @@ class Windows:
         self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
         self.raw: dict[EngineKey, Raw] = {}
         self.own = OwnTraffic()
-        self.own_totals: dict[
-            tuple[EngineKey, str], Buckets
-        ] = {}  # a part of `totals`, ambiguous ones in the high bucket
+        self.own_totals: dict[tuple[EngineKey, str], OwnBuckets] = {}  # a part of `totals`
         self.restored_at_seconds: float | None = None  # until then nobody looked: silence before it means nothing
         self._fresh_increments: list[Increment] = []
         self._fresh_probes: list[ProbeResult] = []
@@ -207,8 +205,8 @@ class Windows:
                 kept[place] = after
             for signal, ours in own.histograms.items():
                 known = self.own_totals.get((after.key, signal))
-                is_same = known is not None and known.edges == ours.high.edges
-                self.own_totals[after.key, signal] = known + ours.high if known is not None and is_same else ours.high
+                is_same = known is not None and known.high.edges == ours.high.edges
+                self.own_totals[after.key, signal] = known + ours if known is not None and is_same else ours
 
     def gone(self) -> list[EngineKey]:
         """Engines that were forgotten since the last call."""
@@ -292,9 +290,8 @@ class Windows:
             self.raw.pop(key, None)
             self._joined.pop(key, None)
         dropped = set(keys)
-        for totals in (self.totals, self.own_totals):
-            for place in [place for place in totals if place[0] in dropped]:
-                del totals[place]
+        self.totals = {place: total for place, total in self.totals.items() if place[0] not in dropped}
+        self.own_totals = {place: total for place, total in self.own_totals.items() if place[0] not in dropped}
         self._gone.extend(keys)
 
 

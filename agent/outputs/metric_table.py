@@ -72,20 +72,21 @@ ALERTS_FIRING = Metric("slo_agent_alerts_firing", "gauge", ("severity",), "1", "
 
 # Latencies.
 TTFT = Metric(
-    "slo_agent_ttft_seconds", "histogram", ("target", "model", "source"), "s", "4 T M (times buckets)",
+    "slo_agent_ttft_seconds", "histogram", ("target", "model", "source"), "s", "5 T M (times buckets)",
     "Time to first token since the agent started; source is engine (every request), canary, span, or contribution: what"
-    " our canaries put into engine, on its own bucket edges. engine minus contribution is the users'.",
+    " our canaries put into engine, on its own bucket edges, each as low as it can lie (contribution_low) and as high"
+    " (contribution_high). The users' count up to an edge lies between engine minus the one and minus the other.",
 )  # fmt: skip
 ITL = Metric(
-    "slo_agent_itl_seconds", "histogram", ("target", "model", "source"), "s", "4 T M (times buckets)",
+    "slo_agent_itl_seconds", "histogram", ("target", "model", "source"), "s", "5 T M (times buckets)",
     "Gap between two output tokens since the agent started; from the engine: between two steps.",
 )  # fmt: skip
 TPOT = Metric(
-    "slo_agent_tpot_seconds", "histogram", ("target", "model", "source"), "s", "4 T M (times buckets)",
+    "slo_agent_tpot_seconds", "histogram", ("target", "model", "source"), "s", "5 T M (times buckets)",
     "A request's mean time per output token after the first, since the agent started.",
 )  # fmt: skip
 E2E = Metric(
-    "slo_agent_e2e_seconds", "histogram", ("target", "model", "source"), "s", "4 T M (times buckets)",
+    "slo_agent_e2e_seconds", "histogram", ("target", "model", "source"), "s", "5 T M (times buckets)",
     "Whole duration of a request since the agent started.",
 )  # fmt: skip
 PERCENTILE = Metric(

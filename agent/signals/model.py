@@ -11,7 +11,8 @@ from probes.sample import HistogramSample
 class LatencyTotal:
     """All observations of one latency since the agent started, for a Prometheus histogram.
 
-    `source` is "engine", "canary", "span" or "contribution" (the part of "engine" that is our canaries');
+    `source` is "engine", "canary", "span", or the part of "engine" that is our canaries': "contribution_low" as if each
+    of them lay as low as it can, "contribution_high" as if as high as it can.
     `histogram.signal` is ttft_seconds, itl_seconds, tpot_seconds or e2e_seconds.
     """
 

@@ -31,18 +31,6 @@ def vllm(vllm_session: RealVllm) -> RealVllm:
     return vllm_session
 
 
-@pytest.fixture(scope="module")
-def vllm_details(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealVllm]:
-    """A vLLM of its own that tells how much of a prompt came from its cache, and whom nobody asked before."""
-    options = ("--enable-prompt-tokens-details",)
-    vllm = RealVllm(vllm_folder(), tmp_path_factory.mktemp("vllm_details"), options=options)
-    vllm.start()
-    try:
-        yield vllm
-    finally:
-        vllm.stop()
-
-
 @pytest.fixture(scope="session")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One Prometheus, which remembers: what it saw of the demo can be asked afterwards."""

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,17 @@ BENCH_SECONDS = 600.0
 
 @dataclass(slots=True)
 class RealVllm:
-    """One server on one port, over its restarts. `installed` is what real_vllm.sh installed, `folder` is for logs."""
+    """One server on one port, over its restarts. `installed` is what real_vllm.sh installed, `folder` is for logs.
+
+    `options` and `environment` come on top of the script's.
+    """
 
     installed: Path
     folder: Path
     port: int = field(default_factory=free_port)
     server: Server | None = None
     options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -33,7 +38,7 @@ class RealVllm:
         if self.server is not None and self.server.exit_code() is None:
             return
         command = ["bash", VLLM_SCRIPT, "serve", self.installed, str(self.port), *self.options]
-        self.server = Server(command, self.folder / "vllm.log")
+        self.server = Server(command, self.folder / "vllm.log", self.environment)
         self.server.start_until("vLLM answers /health", START_SECONDS, lambda: get_text(f"{self.url}/health") == "")
 
     def kill(self) -> None:

@@ -8,7 +8,6 @@ two verdicts differ.
 import asyncio
 import json
 import subprocess
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from live_figures import tell
 from live_http import get_text
 from live_parts import VLLM_SCRIPT, free_port, vllm_folder
 from live_process import Server, until
+from live_spans import WAIT_SECONDS, Listening, traced_environment
 
 from probes.canary.process import CanaryProcess
 from probes.canary.task import ProbeTask
@@ -27,36 +27,16 @@ from probes.clock import SystemClock
 from probes.page import SystemPage
 from probes.sample import ProbeResult
 from probes.spans.coverage import coverage
-from probes.spans.receiver import SpanReceiver
 from probes.spans.result import SpanResult
 from probes.spans.sketch import LatencySketch
 
 pytestmark = pytest.mark.real
 START_SECONDS = 420.0
 BENCH_SECONDS = 600.0
-WAIT_SECONDS = 60.0
 REQUESTS = 80
 WARM_UP = 8  # what is compiled at a first request is no threshold
 LOAD = ["--max-concurrency", "2", "--seed", "7"]  # more, and a small machine measures its own scheduler
 LOAD += ["--random-input-len", "600", "--random-output-len", "60", "--random-range-ratio", "0.9"]
-
-
-class Listening:
-    """A receiver on a loop in a thread of its own, as the agent's loop is to vLLM."""
-
-    def __init__(self) -> None:
-        self.spans: list[SpanResult] = []
-        self.receiver = SpanReceiver(deliver=self.spans.extend, grpc="127.0.0.1:0", http="127.0.0.1:0")
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.receiver.start(), self._loop).result(WAIT_SECONDS)
-
-    def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.receiver.stop(), self._loop).result(WAIT_SECONDS)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(WAIT_SECONDS)
-        self._loop.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +80,19 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     """A vLLM that traces to us over this protocol, warmed; a run for the thresholds, and the run that is judged."""
     installed, folder = vllm_folder(), tmp_path_factory.mktemp("spans")
     listening, port = Listening(), free_port()
-    is_grpc = request.param == "grpc"
-    own_port = listening.receiver.grpc_port if is_grpc else listening.receiver.http_port
-    endpoint = f"http://127.0.0.1:{own_port}" + ("" if is_grpc else "/v1/traces")
-    environment = {
-        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": request.param,
-        "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
-        "OTEL_BSP_SCHEDULE_DELAY": "500",
-        "OTEL_RESOURCE_ATTRIBUTES": "slo_agent.target=engine,gen_ai.request.model=tiny,k8s.pod.name=tiny-0",
-    }
-    command = ["bash", VLLM_SCRIPT, "serve", installed, str(port), "--otlp-traces-endpoint", endpoint]
-    vllm = Server(command, folder / "vllm.log", environment).start()
+    command = ["bash", VLLM_SCRIPT, "serve", installed, str(port), *listening.options(request.param)]
+    vllm = Server(command, folder / "vllm.log", traced_environment(request.param)).start()
     try:
         url = f"http://127.0.0.1:{port}"
         vllm.until("vLLM answers /health", START_SECONDS, lambda: get_text(f"{url}/health") == "")
         bench(installed, folder, port, "warm-", WARM_UP)
         first = bench(installed, folder, port, "first-", REQUESTS)
-        before = joined(first, "first-", listening.spans)
+        before = joined(first, "first-", listening)
         thresholds = (median(one.client_ttft for one in before), median(one.client_tpot for one in before))
         finished_before = finished(url)
         goodput = [f"{name}:{seconds * 1e3!r}" for name, seconds in zip(("ttft", "tpot"), thresholds, strict=True)]
         second = bench(installed, folder, port, "judged-", REQUESTS, "--goodput", *goodput)
-        requests = joined(second, "judged-", listening.spans)
+        requests = joined(second, "judged-", listening)
         done = finished(url) - finished_before
         others = dict(listening.receiver.counts.others)
         canary = asyncio.run(one_canary(url))
@@ -150,19 +121,14 @@ def bench(installed: Path, folder: Path, port: int, prefix: str, count: int, *mo
     return answer
 
 
-def joined(result: dict[str, Any], prefix: str, spans: Sequence[SpanResult]) -> list[Request]:
-    """Each of the bench's requests with its span, by the X-Request-Id it sent: the prefix and its number."""
-
-    def look() -> dict[str, SpanResult] | None:
-        by_id = {one.client_request_id: one for one in list(spans) if one.client_request_id.startswith(prefix)}
-        return by_id if len(by_id) == REQUESTS else None
-
-    by_id = until(f"all spans of {prefix}* have come", WAIT_SECONDS, look)
+def joined(result: dict[str, Any], prefix: str, listening: Listening) -> list[Request]:
+    """Each of the bench's requests with its span."""
+    by_number = listening.of_bench(prefix, REQUESTS)
     requests = []
     for number in range(REQUESTS):
         ttft, tokens = result["ttfts"][number], result["output_lens"][number]
         tpot = (result["latencies"][number] - ttft) / (tokens - 1) if tokens > 1 else 0.0
-        span = by_id[f"{prefix}{number}"]
+        span = by_number[number]
         requests.append(Request(number, span, ttft, tpot, result["input_lens"][number], tokens))
     return requests
 

@@ -79,7 +79,9 @@ for, of the first that has it. Not taken out are `embedding` canaries, canaries 
 gateway to an engine that another target names, engine steps, and cache hits where the server does not tell
 `cached_tokens`. `probe_share_ratio` is our share of all finished
 requests; an endpoint that nobody but canaries asks has the SLO state `no_traffic`. `slo_agent_ttft_seconds` and its
-like are published with `source="engine"` (everything) and `source="contribution"` (ours, on the engine's own edges).
+like are published with `source="engine"` (everything), and ours on the engine's own edges: `contribution_low` as if
+each lay in the lowest bucket it can, `contribution_high` in the highest. The users' count up to an edge lies between
+`engine` minus the one and `engine` minus the other.
 
 ## Time stamps
 
