@@ -8,10 +8,9 @@ from pathlib import Path
 
 from agent.config import State
 from agent.plan import Plan
-from agent.sli.count import count_events
 from agent.state import StateFile, StateLostError, move_aside
 from agent.state_forms import SavedMemory
-from agent.tick import Memory
+from agent.tick import Memory, take_in
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +63,7 @@ class Keeper:
         async with self._writing:
             if self._file is None:
                 return
-            targets = memory.roles.applied(plan.targets, memory.windows)
-            count_events(plan.slos, targets, memory.windows, memory.pending)  # raw counters and counts agree
+            take_in(plan, memory, now_seconds, holds_back=False)  # raw counters and what was made of them agree
             everything, self._must_write_all = self._must_write_all, True  # until this one is known to be written
             deleted, rows = self._known.changes(memory, now_seconds, everything=everything)
             try:

@@ -13,10 +13,11 @@ from typing import Final
 
 from agent.errors import StateError
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 MIGRATIONS: Mapping[int, str] = {  # to this schema from the one before
     1: "CREATE TABLE parts (name TEXT NOT NULL, place INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL, "
     "PRIMARY KEY (name, place)) WITHOUT ROWID",
+    2: "DELETE FROM parts WHERE name LIKE 'advice/%'",  # new rows, which an older agent would leave to grow old
 }
 Row = tuple[str, int, bytes]
 

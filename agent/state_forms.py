@@ -1,7 +1,7 @@
 """The memory as plain values and back: what a state file holds of it, and what it leaves behind.
 
-Kept: counts, last raw counters with the process's start, balances of pending requests, the alert book, the ledger, the
-newest canary results. Left behind: the last hour's increments, so that percentiles begin anew after a restart.
+Kept: counts, last raw counters with the process's start, balances of pending requests, the alert book, the ledger, what
+advice has learned, the newest canary results. Left behind: the last hour's increments, so that percentiles begin anew.
 """
 
 import json
@@ -20,6 +20,7 @@ from agent.sli.goodput import JointRequests
 from agent.sli.pending import PendingRequests
 from agent.sli.slices import Slices
 from agent.sli.uncovered import MOST_AHEAD, SpanBalance, Stretch
+from agent.state_advice import PREFIX, SavedAdvice, restored_advisor
 from agent.stats.time_buckets import TimeBuckets
 from agent.tick import Memory
 from agent.windows import EngineKey, TargetLog, Windows
@@ -36,6 +37,7 @@ class SavedMemory:
     def __init__(self) -> None:
         self._buckets: dict[str, TimeBuckets] = {}
         self._targets: set[str] = set()
+        self._advice = SavedAdvice()
 
     def changes(self, memory: Memory, now_seconds: float, *, everything: bool) -> tuple[list[str] | None, list[Row]]:
         """Names whose rows are to be deleted first (None: all), and the rows to write. All readings must be counted."""
@@ -53,6 +55,8 @@ class SavedMemory:
                 (tiers[tier], chunk, body)
                 for tier, chunk, body in buckets.changed_chunks(everything=known.get(name) is not buckets)
             ]
+        deleted_advice, advice_rows = self._advice.changes(memory.advisor, windows, now_seconds, everything=everything)
+        deleted, rows = deleted + deleted_advice, rows + advice_rows
         self._buckets, self._targets = dict(windows.events), set(windows.targets)
         return (None if everything else deleted), rows
 
@@ -61,12 +65,15 @@ class SavedMemory:
 
         Raises ValueError, LookupError, TypeError or AttributeError where rows are none of ours.
         """
+        learned: list[Row] = []
         chunks: dict[str, dict[tuple[int, int], bytes]] = {}
         forms: dict[str, Any] = {}
         for name, place, body in rows:
             if name.startswith("buckets/"):
                 _, tier, slo = name.split("/", 2)
                 chunks.setdefault(slo, {})[int(tier), place] = body
+            elif name.startswith(PREFIX):
+                learned.append((name, place, body))
             else:
                 forms[name] = json.loads(body)
         memory = Memory()
@@ -77,6 +84,7 @@ class SavedMemory:
             elif kind == "target":
                 _restore_target(memory.windows, rest, form)
         saved_at = _restore_memory(memory, forms["memory"])
+        memory.advisor = restored_advisor(learned)
         memory.windows.restored_at_seconds = now_seconds
         self._buckets, self._targets = dict(memory.windows.events), set(memory.windows.targets)
         return memory, saved_at

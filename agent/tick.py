@@ -58,9 +58,7 @@ class Memory:
 def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     """One evaluation at `now_seconds`; called by run, replay, demo and the tests alike."""
     windows = memory.windows
-    plan = _with_roles(plan, memory)
-    fresh = count_events(plan.slos, plan.targets, windows, memory.pending, now_seconds)
-    targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
+    plan, targets = take_in(plan, memory, now_seconds)
     ours = _by_slo(memory.pending, targets)
     silences = {slo.name: no_data(slo, ours[slo.name], windows, now_seconds) for slo in plan.slos if not slo.all_of}
     slos = tuple(
@@ -74,7 +72,6 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
         )
         for slo in plan.slos
     )
-    memory.advisor.take(plan, targets, fresh, now_seconds)
     scalings = list(scale(plan, memory.advisor, targets, slos, windows, now_seconds))
     modelled = {(one.wish.model, one.wish.role) for one in scalings if one.is_modelled}
     advice = [one.advice for one in scalings if one.advice is not None]
@@ -97,6 +94,19 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     firing = tuple(memory.alerts.firing.values())
     entries, learned = tuple(memory.ledger.entries), memory.advisor.capacity.engines()
     return Effects(alerts, advised, Snapshot(now_seconds, slos, targets, firing, entries, wishes, learned))
+
+
+def take_in(
+    plan: Plan, memory: Memory, now_seconds: float, *, holds_back: bool = True
+) -> tuple[Plan, tuple[TargetStatus, ...]]:
+    """Readings are counted and learned from, each once; returns the plan with the parts that targets have shown, and
+    how they look. What may hold a canary without a result waits for it, unless nothing is to be held back.
+    """
+    plan, windows = _with_roles(plan, memory), memory.windows
+    fresh = count_events(plan.slos, plan.targets, windows, memory.pending, now_seconds if holds_back else None)
+    targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
+    memory.advisor.take(plan, targets, fresh, now_seconds)
+    return plan, targets
 
 
 def _with_roles(plan: Plan, memory: Memory) -> Plan:

@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from agent.advice.capacity_book import CapacityBook, Kind
+from agent.advice.capacity_book import CapacityBook, Kind, Learned
 from agent.advice.carries import Carries
 from agent.advice.demand import BIN_SECONDS, Demand
 from agent.advice.forecast import Forecaster
@@ -27,18 +28,37 @@ class GroupMemory:
     forecaster: Forecaster = field(default_factory=Forecaster)
     carries: Carries = field(default_factory=Carries)
     steadiness: Steadiness = field(default_factory=Steadiness)
-    advised: int | None = None
+
+    def outline(self) -> dict[str, object]:
+        """All but the forecaster's rates, as plain values."""
+        return {
+            "demand": self.demand.outline(),
+            "forecaster": self.forecaster.outline(),
+            "carries": self.carries.outline(),
+            "steadiness": self.steadiness.outline(),
+        }
+
+    @classmethod
+    def restored(cls, form: Mapping[str, Any], chunks: Mapping[int, Sequence[float]]) -> "GroupMemory":
+        """What `outline` and the forecaster's `chunks` told."""
+        return cls(
+            Demand.restored(form["demand"]),
+            Forecaster.restored(form["forecaster"], chunks),
+            Carries.restored(form["carries"]),
+            Steadiness.restored(form["steadiness"]),
+        )
 
 
 @dataclass(slots=True)
 class Advisor:
-    """Feed it every tick before rules are asked."""
+    """Feed it every tick before rules are asked. `leads` are cold starts as measured, seconds."""
 
     capacity: CapacityBook = field(default_factory=CapacityBook)
     groups: dict[Named, GroupMemory] = field(default_factory=dict)
     leads: dict[Named, deque[float]] = field(default_factory=dict)
     _first_seen: dict[str, float] = field(default_factory=dict)
     _served: dict[str, float] = field(default_factory=dict)
+    _read_before: dict[str, Sequence[float]] = field(default_factory=dict)
 
     def take(
         self, plan: Plan, statuses: Sequence[TargetStatus], fresh: Iterable[Increment], now_seconds: float
@@ -64,8 +84,7 @@ class Advisor:
             memory.forecaster.horizon_bins = max(3, round((lead + plan.scrape_interval_seconds) / BIN_SECONDS))
             serving = [status.name for status in members if status.health in ("up", "stuck")]
             memory.demand.forget([status.name for status in members])
-            closed = memory.demand.close(now_seconds, len(serving), LATE_GAPS * plan.scrape_interval_seconds)
-            for rate in memory.demand.rates(closed):
+            for rate in memory.demand.close(now_seconds, len(serving), LATE_GAPS * plan.scrape_interval_seconds):
                 memory.forecaster.take(rate)
 
     def lead_seconds(self, plan: Plan, group: Named) -> float:
@@ -108,10 +127,38 @@ class Advisor:
         got = expected = 0.0
         for status in serving:
             since = max(now_seconds - LEAST_HOLD_SECONDS, self._served.get(status.name, now_seconds))
-            times = {i.to_seconds for i in windows.between(since, now_seconds, [status.name])}
-            got += len(times)
+            got += len(self._read_at(status.name, windows, since, now_seconds))
             expected += max(0.0, (now_seconds - since) / interval_seconds - 1)
         return min(1.0, got / expected) if expected else float(bool(serving))
+
+    def _read_at(self, target: str, windows: Windows, since_seconds: float, now_seconds: float) -> set[float]:
+        """When it was read, before a restart too."""
+        before = {at for at in self._read_before.get(target, ()) if at > since_seconds}
+        return before | {i.to_seconds for i in windows.between(since_seconds, now_seconds, [target])}
+
+    def outline(self, windows: Windows, now_seconds: float) -> dict[str, object]:
+        """What is remembered of targets, as plain values; what is learned of engines and groups tells its own."""
+        since = now_seconds - LEAST_HOLD_SECONDS
+        return {
+            "leads": [(group, list(seen)) for group, seen in self.leads.items()],
+            "first_seen": self._first_seen,
+            "served": self._served,
+            "read": {name: sorted(self._read_at(name, windows, since, now_seconds)) for name in self._served},
+        }
+
+    @classmethod
+    def restored(
+        cls, form: Mapping[str, Any], learned: Mapping[Kind, Learned], groups: Mapping[Named, GroupMemory]
+    ) -> "Advisor":
+        """What was told of all three. Raises ValueError, LookupError or TypeError where it is something else."""
+        return cls(
+            CapacityBook(dict(learned)),
+            dict(groups),
+            {(model, role): deque(map(float, seen), LEADS_KEPT) for (model, role), seen in form["leads"]},
+            {name: float(at) for name, at in form["first_seen"].items()},
+            {name: float(at) for name, at in form["served"].items()},
+            {name: [float(at) for at in times] for name, times in form["read"].items()},
+        )
 
 
 def by_group(statuses: Iterable[TargetStatus]) -> Iterator[tuple[Named, Sequence[TargetStatus]]]:

@@ -1,14 +1,14 @@
 """The capacity book: what every kind of engine has shown of itself, and the model that follows; fed with increments."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass, field, replace
 from math import ceil
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent.advice.step_model import LEAST_SAMPLES, StepModel, fit_step_model
-from agent.advice.step_samples import SampleBook, Sampler, StepSample, prefilled_tokens
+from agent.advice.step_samples import MOST_PER_CELL, SampleBook, Sampler, StepSample, prefilled_tokens
 from agent.model import LearnedEngine
 from agent.windows import EngineKey, Increment
 
@@ -62,6 +62,39 @@ class Learned:
             for recent in self._recent:
                 self.book.add(recent)
             self._lonely.clear()
+
+    def outline(self) -> dict[str, object]:
+        """All of it, as plain values: the samples and the model fitted on them."""
+        return {
+            "kv_capacity_tokens": self.kv_capacity_tokens,
+            "version": self.version,
+            "cells": [(cell, [astuple(s) for s in samples]) for cell, samples in self.book.cells.items()],
+            "added": self.book.added,
+            "model": None if self._model is None else astuple(self._model),
+            "fitted_at": self._fitted_at,
+            "recent": [astuple(sample) for sample in self._recent],
+            "lonely": list(self._lonely),
+        }
+
+    @classmethod
+    def restored(cls, form: Mapping[str, Any]) -> "Learned":
+        """What `outline` told. Raises ValueError, LookupError or TypeError where it is something else."""
+        cells = {(int(a), int(b)): deque(map(_sample, samples), MOST_PER_CELL) for (a, b), samples in form["cells"]}
+        model = form["model"]
+        if model is not None:
+            *terms, is_split_known, error, samples, covariance = model
+            overhead, prefill, sequence, kv = map(float, terms)
+            rows = tuple(tuple(map(float, row)) for row in covariance)
+            model = StepModel(overhead, prefill, sequence, kv, bool(is_split_known), float(error), int(samples), rows)
+        return cls(
+            float(form["kv_capacity_tokens"]),
+            int(form["version"]),
+            SampleBook(cells, int(form["added"])),
+            model,
+            int(form["fitted_at"]),
+            deque(map(_sample, form["recent"]), DRIFT_SAMPLES),
+            deque(((float(ttft), float(tokens)) for ttft, tokens in form["lonely"]), FRONT_ENDS),
+        )
 
     def add_lonely(self, ttft_seconds: float, prompt_tokens: float) -> None:
         """The time to first token of a request that had the engine (nearly) to itself."""
@@ -117,6 +150,10 @@ class CapacityBook:
         for key in [key for key in self._samplers if key.target == target]:
             del self._samplers[key]
             self._before.pop(key, None)
+
+
+def _sample(numbers: Iterable[float]) -> StepSample:
+    return StepSample(*map(float, numbers))
 
 
 def _told(kind: Kind, learned: Learned) -> LearnedEngine:

@@ -1,7 +1,8 @@
 """How much one replica of a group carries under its objectives: the model's answer, held against what was seen."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any
 
 from agent.advice.capacity import Binding, EngineCapacity, Objective, Signal, max_rate
 from agent.advice.capacity_book import Learned
@@ -107,6 +108,38 @@ class Carries:
         elif kept and not queues and each > NEAR * said:
             self.correction *= FASTER
         self.correction = min(MOST_CORRECTION, max(LEAST_CORRECTION, self.correction))
+
+    def outline(self) -> dict[str, object]:
+        """All of it, as plain values."""
+        form = {part.name: getattr(self, part.name) for part in fields(self)}
+        if self._answer is not None:
+            form["_answer"] = astuple(self._answer)
+        if self._asked is not None:
+            form["_asked"] = astuple(self._asked[0]), [astuple(one) for one in self._asked[1]], self._asked[2]
+        return form
+
+    @classmethod
+    def restored(cls, form: Mapping[str, Any]) -> "Carries":
+        """What `outline` told. Raises ValueError, LookupError or TypeError where it is something else."""
+        said, asked, question = form["_answer"], form["_asked"], None
+        if asked is not None:
+            mix, promised, version = asked
+            objectives = (Objective(signal, float(limit), float(ratio)) for signal, limit, ratio in promised)
+            question = Mix(*map(float, mix)), tuple(objectives), int(version)
+        if said is not None:
+            low, value, high, binding, error, correction = said
+            said = Carried(float(low), float(value), float(high), binding, float(error), float(correction))
+        return cls(
+            float(form["correction"]),
+            said,
+            question,
+            float(form["_asked_at_seconds"]),
+            float(form["_checked_at_seconds"]),
+            int(form["_serving"]),
+            float(form["_changed_at_seconds"]),
+            bool(form["_queues"]),
+            float(form["_turned_at_seconds"]),
+        )
 
     def _keep_correction(self, low: float) -> None:
         """A model that says by itself what was learned beside it needs the correction no longer."""

@@ -1,14 +1,16 @@
 """What users ask of a group of replicas: arrivals in even bins, known only where every replica was read."""
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 from agent.advice.step_samples import prefilled_tokens
 from agent.windows import EngineKey, Increment
 
 BIN_SECONDS = 20.0  # two readings at the usual interval
-KEPT_BINS = 8 * 4_320  # eight days: a day and a week can be compared with the one before
+KEPT_BINS = 45  # a quarter of an hour: the forecaster keeps what it needs of the time before
+MOST_MISSED = 7 * 4_320  # a week of bins in which nobody looked: more than that is told by nobody
 LEAST_COVERED_RATIO = 0.9
 MIX_SECONDS = 300.0
 LEAST_BEGUN, LEAST_FINISHED = 20.0, 10.0  # requests that make a mean
@@ -37,6 +39,7 @@ class Demand:
     bins: deque[_Bin] = field(default_factory=lambda: deque(maxlen=KEPT_BINS))
     first: int = 0
     _waiting: dict[EngineKey, float] = field(default_factory=dict)
+    _closed: int | None = None
     _last_mix: Mix | None = None
     _recent: deque[tuple[float, float, float, float, float, float]] = field(default_factory=deque)
 
@@ -58,17 +61,22 @@ class Demand:
             self._spread(increment.from_seconds, increment.to_seconds, max(0.0, first_tokens.count + grown))
             self._remember(increment, first_tokens.count)
 
-    def close(self, now_seconds: float, replicas: int, patience_seconds: float) -> int:
-        """End the bins that all replicas should have told of by now, of whom there are so many; says how many bins."""
+    def close(self, now_seconds: float, replicas: int, patience_seconds: float) -> list[float | None]:
+        """End the bins that all replicas should have told of by now, of whom there are so many.
+
+        Returns their requests per second, oldest first; None for one where somebody was not read, and for all the bins
+        that passed while nobody looked.
+        """
         last = int((now_seconds - patience_seconds) // BIN_SECONDS) - 1
         if not self.bins:
-            return 0
-        closed = 0
+            return []
+        closed, before = 0, self._closed
         for number in range(max(self.first, last - 3), last + 1):
             each = self._at(number)
             if each is not None and each.replicas == 0:
-                each.replicas, closed = max(1, replicas), closed + 1
-        return closed
+                each.replicas, closed, self._closed = max(1, replicas), closed + 1, number
+        missed = last - closed - before if closed and before is not None else 0
+        return [None] * min(missed, MOST_MISSED) + self.rates(closed)
 
     def rates(self, count: int) -> list[float | None]:
         """Requests per second in the last so many closed bins, oldest first; None where somebody was not read."""
@@ -101,6 +109,29 @@ class Demand:
         """Keep nothing of other targets than these."""
         for key in [key for key in self._waiting if key.target not in targets]:
             del self._waiting[key]
+
+    def outline(self) -> dict[str, object]:
+        """All of it, as plain values."""
+        return {
+            "first": self.first,
+            "bins": [astuple(each) for each in self.bins],
+            "closed": self._closed,
+            "waiting": list(self._waiting.items()),
+            "mix": None if self._last_mix is None else astuple(self._last_mix),
+            "recent": list(self._recent),
+        }
+
+    @classmethod
+    def restored(cls, form: Mapping[str, Any]) -> "Demand":
+        """What `outline` told. Raises ValueError, LookupError or TypeError where it is something else."""
+        return cls(
+            deque((_Bin(float(a), float(covered), int(n)) for a, covered, n in form["bins"]), maxlen=KEPT_BINS),
+            int(form["first"]),
+            {EngineKey(*key): float(count) for key, count in form["waiting"]},
+            None if form["closed"] is None else int(form["closed"]),
+            None if form["mix"] is None else Mix(*map(float, form["mix"])),
+            deque((at, a, b, c, d, e) for at, a, b, c, d, e in (map(float, row) for row in form["recent"])),
+        )
 
     def _remember(self, increment: Increment, begun: float) -> None:
         """What its requests were made of, where it tells of all of it."""

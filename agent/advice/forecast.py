@@ -7,15 +7,17 @@ distribution is assumed. Sources: Koenker and Bassett 1978 for the loss, Vovk et
 
 from bisect import insort
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
+from typing import Any
 
 from agent.advice.demand import BIN_SECONDS
 
 SMOOTH_BINS = 3  # a minute: shorter than that is chance, not load
 DAY_BINS = int(86_400 / BIN_SECONDS)
 WEEK_BINS = 7 * DAY_BINS
+KEPT_BINS = WEEK_BINS + 240
 KEPT_ERRORS = 60  # one for every horizon: those of overlapping stretches are one event told many times
 PRIOR_ERRORS = 2 * (
     -0.05,
@@ -33,6 +35,8 @@ PRIOR_ERRORS = 2 * (
 )  # log ratios, before any were seen
 FORGET = 0.99  # of the loss, per bin
 PREFER_LAST = 0.95  # another predictor has to lose less than that part of what the last value loses
+LAST_GOOD_BINS = 6  # so long what was last known stands for now (facts/recommend.md 5f: two minutes)
+CHUNK_BINS = 360  # two hours of rates are kept as one row
 FLOOR = 0.05  # requests per second: below it ratios say nothing
 UPPER = 0.9
 
@@ -69,27 +73,36 @@ class _Score:
 
 @dataclass(slots=True)
 class Forecaster:
-    """Give it the rates bin by bin; ask it for the largest one ahead."""
+    """Give it the rates bin by bin; ask it for the largest one ahead. `taken` counts all that it was ever given."""
 
     horizon_bins: int = 7
-    rates: deque[float] = field(default_factory=lambda: deque(maxlen=WEEK_BINS + 4 * 60))
+    rates: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_BINS))
     scores: dict[str, _Score] = field(default_factory=dict)
+    taken: int = 0
     _made: deque[Mapping[str, float]] = field(default_factory=deque)
     _judged: int = 0
+    _missed: int = 0
 
     def take(self, rate: float | None) -> None:
-        """One more closed bin; a missing one is missing, not 0: what was forecast over it is not judged."""
+        """One more closed bin; a missing one is missing, not 0: what was forecast over it is not judged.
+
+        Bins that were missed are taken to have been like the first one after them: what came before them says nothing
+        of now, and a day ago stays a day ago.
+        """
         if rate is None:
             self._made.clear()
+            self._missed = min(self._missed + 1, KEPT_BINS)
             return
-        self.rates.append(max(0.0, rate))
+        came, self._missed = self._missed + 1, 0
+        self.rates.extend([max(0.0, rate)] * came)
+        self.taken += came
         self._made.append(self._points())
         if len(self._made) > self.horizon_bins:
             self._judge(self._made.popleft(), max(self._smooth(back) for back in range(self.horizon_bins)))
 
     def forecast(self) -> Forecast | None:
-        """None before anything was seen."""
-        if not self.rates:
+        """None before anything was seen, and where nothing was for more than two minutes."""
+        if not self.rates or self._missed > LAST_GOOD_BINS:
             return None
         points = self._points()
         name = self._best(points)
@@ -100,6 +113,45 @@ class Forecaster:
             for level in (0.5, 0.75, UPPER, 0.97)
         )
         return Forecast(name, self.horizon_bins * BIN_SECONDS, q50, q75, q90, q97)
+
+    def outline(self) -> dict[str, object]:
+        """All but the rates, as plain values."""
+        return {
+            "horizon_bins": self.horizon_bins,
+            "taken": self.taken,
+            "kept": len(self.rates),
+            "scores": [(name, score.loss, list(score.errors)) for name, score in self.scores.items()],
+            "made": list(self._made),
+            "judged": self._judged,
+            "missed": self._missed,
+        }
+
+    def chunks(self, first: int = 0) -> Iterator[tuple[int, Sequence[float]]]:
+        """(number, rates) of the chunks from `first` on of the rates that are kept: chunk n holds those that were
+        given as number n·CHUNK_BINS and the following.
+        """
+        oldest = self.taken - len(self.rates)
+        for number in range(max(first, oldest // CHUNK_BINS), -(-self.taken // CHUNK_BINS)):
+            places = range(max(oldest, number * CHUNK_BINS), min(self.taken, (number + 1) * CHUNK_BINS))
+            yield number, [self.rates[place - oldest] for place in places]
+
+    @classmethod
+    def restored(cls, form: Mapping[str, Any], chunks: Mapping[int, Sequence[float]]) -> "Forecaster":
+        """What `outline` and `chunks` told. Raises ValueError, LookupError or TypeError where it is something else."""
+        taken, kept = int(form["taken"]), int(form["kept"])
+        wanted = range((taken - kept) // CHUNK_BINS, -(-taken // CHUNK_BINS))
+        rates = [float(rate) for number in wanted for rate in chunks[number]]
+        if not kept <= len(rates) < kept + CHUNK_BINS or kept > KEPT_BINS:
+            raise ValueError(f"{len(rates)} rates of a forecast are there, of {kept}")
+        scores = {}
+        for name, loss, errors in form["scores"]:
+            known = [float(error) for error in errors]
+            scores[str(name)] = _Score(float(loss), deque(known, KEPT_ERRORS), sorted(known))
+        made: deque[Mapping[str, float]] = deque(
+            {str(name): float(point) for name, point in points.items()} for points in form["made"]
+        )
+        newest = deque(rates[len(rates) - kept :], KEPT_BINS)
+        return cls(int(form["horizon_bins"]), newest, scores, taken, made, int(form["judged"]), int(form["missed"]))
 
     def _best(self, points: Mapping[str, float]) -> str:
         last = self.scores.get("last value", _Score()).loss * PREFER_LAST

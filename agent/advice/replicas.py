@@ -2,8 +2,10 @@
 
 import itertools
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, hypot, inf
+from typing import Any
 
 from agent.advice.carries import Carried
 from agent.advice.forecast import Forecast
@@ -83,6 +85,28 @@ class Steadiness:
             return None
         return max(count for at, count in self.wishes if at >= now_seconds - hold_seconds)
 
+    def outline(self) -> dict[str, object]:
+        """All of it, as plain values."""
+        return {
+            "wishes": list(self.wishes),
+            "turns": list(self.turns),
+            "since_seconds": self.since_seconds,
+            "shrunk_at_seconds": self.shrunk_at_seconds,
+            "seen_count": self.seen_count,
+        }
+
+    @classmethod
+    def restored(cls, form: Mapping[str, Any]) -> "Steadiness":
+        """What `outline` told. Raises ValueError, LookupError or TypeError where it is something else."""
+        since, seen = form["since_seconds"], form["seen_count"]
+        return cls(
+            deque((float(at), int(count)) for at, count in form["wishes"]),
+            deque((float(at), int(direction)) for at, direction in form["turns"]),
+            None if since is None else float(since),
+            float(form["shrunk_at_seconds"]),
+            None if seen is None else int(seen),
+        )
+
     def begin_anew(self) -> None:
         """What was seen before something was missing does not count as held."""
         self.since_seconds = None
@@ -110,7 +134,7 @@ def wished(
     steadiness.see(now, now_seconds)
     if forecast is None or carried is None or carried.low <= 0:
         steadiness.begin_anew()
-        return Wish(now, now, now, "cannot_be_met" if carried is not None and forecast is not None else "no_model")
+        return Wish(now, now, now, _why_unknown(group, forecast, carried))
     queue, (least, most) = waiting / DRAIN_SECONDS, bounds
     loads = (forecast.q90, forecast.q97) if is_pressed else (forecast.q75, forecast.q90)
     up, down = (max(least, ceil(_needed(forecast.q50, rate, queue, carried))) for rate in loads)
@@ -128,6 +152,12 @@ def wished(
         return Wish(now, min(low, now), max(down, now), why or "holding")
     step = max(1, int(now * DOWN_PART))
     return Wish(max(enough, now - step), min(low, enough), enough, "no_traffic" if forecast.q50 <= 0 else "shrink")
+
+
+def _why_unknown(group: Group, forecast: Forecast | None, carried: Carried | None) -> str:
+    if carried is not None and forecast is not None:
+        return "cannot_be_met"
+    return "bad_data" if group.quality_ratio < LEAST_QUALITY else "no_model"
 
 
 def _needed(middle: float, high: float, queue: float, carried: Carried) -> float:

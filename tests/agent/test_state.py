@@ -206,7 +206,7 @@ def test_a_newer_schema_is_refused_with_a_mend_and_left_alone(tmp_path: Path) ->
         database.execute("PRAGMA user_version = 7")
     database.close()
     with pytest.raises(
-        StateError, match=r"newer slo-agent wrote it \(schema 7; this one knows 1\). Start that version"
+        StateError, match=r"newer slo-agent wrote it \(schema 7; this one knows 2\). Start that version"
     ):
         StateFile(path)
     with sqlite3.connect(path) as database:

@@ -44,11 +44,22 @@ def test_nine_of_ten_largest_minutes_lie_below_the_90_percent_quantile() -> None
 
 
 def test_zero_traffic_is_data_and_a_missing_bin_is_not() -> None:
-    quiet, blind = fed([8.0] * 60 + [0.0] * 60).forecast(), fed([8.0] * 60 + [None] * 60).forecast()
+    """Zero stands for itself; what was last known stands for two minutes, and then nothing is known."""
+    quiet, blind = fed([8.0] * 60 + [0.0] * 60).forecast(), fed([8.0] * 60 + [None] * 6).forecast()
     assert quiet is not None
     assert blind is not None
     assert quiet.q50 == pytest.approx(0.0, abs=0.1)
     assert blind.q50 > 7.0
+    assert fed([8.0] * 60 + [None] * 7).forecast() is None
+
+
+def test_after_a_gap_the_first_value_speaks_for_now_and_a_day_ago_stays_a_day_ago() -> None:
+    """Half an hour was missed: the last value is the new one, and the rates fill the time there was."""
+    forecaster = fed([8.0] * 60 + [None] * 90 + [2.0])
+    assert list(forecaster.rates) == [8.0] * 60 + [2.0] * 91
+    forecast = forecaster.forecast()
+    assert forecast is not None
+    assert forecast.q50 < 3.0
 
 
 def test_last_value_is_the_one_to_beat() -> None:

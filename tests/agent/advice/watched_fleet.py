@@ -35,7 +35,7 @@ SLOS = (
 @dataclass(slots=True)
 class WatchedFleet:
     """`rate` gives requests per second by seconds since the start; `fails` says which scrape (target, time) fails,
-    `hides` which line of a page is not there.
+    `hides` which line of a page is not there. The agents `beside` read the same pages with memories of their own.
     """
 
     rate: Callable[[float], float]
@@ -44,6 +44,8 @@ class WatchedFleet:
     hides: Callable[[str, float], bool] = lambda _line, _at: False
     memory: Memory = field(default_factory=Memory)
     effects: list[Effects] = field(default_factory=list)
+    beside: list[Memory] = field(default_factory=list)
+    told_beside: list[Effects] = field(default_factory=list)
     plan: Plan = field(init=False)
     _fleet: Fleet = field(init=False)
     _pages: dict[str, SystemPage] = field(default_factory=dict)
@@ -61,9 +63,14 @@ class WatchedFleet:
         while self._now < until:
             self._now += 5.0
             if self._now % 10 == 0:
-                self._read()
+                self.read()
             self.effects.append(tick(self.plan, self.memory, self._now))
+            self.told_beside += [tick(self.plan, memory, self._now) for memory in self.beside]
         return next(iter(self.effects[-1].snapshot.replicas), None)
+
+    @property
+    def now_seconds(self) -> float:
+        return self._now
 
     def scale(self, count: int) -> None:
         """Do what was advised, at once and without a cold start."""
@@ -82,14 +89,19 @@ class WatchedFleet:
             self.memory.windows.forget(gone)
         return replace(self.plan, targets=facts)
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Look at every page now."""
         self._fleet.settle(self._now)
         for replica in self._fleet.replicas:
             if replica.name not in self.plan.targets:
                 continue
             if self.fails(replica.name, self._now):
-                self.memory.windows.take(Reading(replica.name, "vllm", self._now, "timeout", "no page within 5 s"))
+                self._take(Reading(replica.name, "vllm", self._now, "timeout", "no page within 5 s"))
                 continue
             page = self._pages.setdefault(replica.name, SystemPage("vllm"))
             lines = [line for line in replica.page.text().splitlines() if not self.hides(line, self._now)]
-            self.memory.windows.take(page.read("\n".join(lines) + "\n", replica.name, self._now))
+            self._take(page.read("\n".join(lines) + "\n", replica.name, self._now))
+
+    def _take(self, reading: Reading) -> None:
+        for memory in (self.memory, *self.beside):
+            memory.windows.take(reading)
