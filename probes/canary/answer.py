@@ -6,11 +6,9 @@ from typing import Final, Literal
 
 import aiohttp
 
-from probes.canary.arrival import Arrivals
 from probes.canary.failure import failure_of_body
-from probes.canary.lag import LagMonitor
+from probes.canary.stamping import Stamper
 from probes.canary.timers import Timers
-from probes.clock import Clock
 from probes.sse import SseLimits, SseParser
 from probes.stream import ABORTED_FINISH_REASONS, ChatStream, StreamFault
 
@@ -28,18 +26,12 @@ _BodyKind = Literal["unknown", "events", "other"]
 class ChatAnswer:
     """The body of one streamed completion. `read` may be cut short at any time; `conclude` judges what is there."""
 
-    clock: Clock
-    lag: LagMonitor
-    arrivals: Arrivals
+    stamper: Stamper
     stream: ChatStream
     max_tokens: int
     stall_timeout_seconds: float
     limits: SseLimits = field(default_factory=SseLimits)
     fault: StreamFault | None = None
-    max_error_real_seconds: float = 0.0
-    _lag_real_seconds: float = 0.0
-    _events_in_piece: int = 0
-    _last_stamp: tuple[int | None, float] = (None, 0.0)
     _kind: _BodyKind = "unknown"
     _head: bytearray = field(default_factory=bytearray)
     _parser: SseParser = field(init=False)
@@ -51,10 +43,10 @@ class ChatAnswer:
         """Read until the end or the first fault. A piece is stamped before it is parsed; its events share the stamp."""
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             self.stream.flags["compressed"] = None
-        self.arrivals.take_spread_real_seconds()  # that of the head
+        self.stamper.arrivals.take_after_ns()  # that of the head
         while not self._is_over():
             piece = await response.content.readany()
-            at_seconds = self._stamp() if piece else self.clock.monotonic_seconds()
+            at_seconds = self.stamper.stamp() if piece else self.stamper.clock.monotonic_seconds()
             if not piece:
                 self._end(response, at_seconds)
                 return
@@ -64,28 +56,6 @@ class ChatAnswer:
                 if start:
                     await asyncio.sleep(0)
                 self._take_events(piece[start : start + _SLICE_BYTES], at_seconds, timers)
-
-    def _stamp(self) -> float:
-        """When the last bytes came: by the kernel where it says so, else now, and then the loop's lag is the error.
-
-        What waits together in the kernel has one stamp there, that of the last bytes: the first ones may have come
-        earlier, by as much as the loop was away. That is the error of such events, in one piece or in several.
-        """
-        age = self.arrivals.age_real_seconds()
-        before, self._lag_real_seconds = self._lag_real_seconds, self.lag.lag_seconds()
-        self._events_in_piece = 0
-        spread = self.arrivals.take_spread_real_seconds()
-        self._has_error_of(self._lag_real_seconds if age is None else spread)
-        stamped_at_ns, stamp = self._last_stamp
-        if stamped_at_ns is not None and stamped_at_ns == self.arrivals.stamped_at_ns:
-            self._has_error_of(max(before, self._lag_real_seconds))
-        else:
-            stamp = self.clock.monotonic_seconds() - (age or 0.0) / self.clock.real_seconds(1.0)
-            self._last_stamp = self.arrivals.stamped_at_ns, stamp
-        return stamp
-
-    def _has_error_of(self, real_seconds: float) -> None:
-        self.max_error_real_seconds = max(self.max_error_real_seconds, real_seconds)
 
     def conclude(self, cut_short: StreamFault | None) -> StreamFault | None:
         """Why this is no good answer, None when it is one. `cut_short` is what ended the reading from outside."""
@@ -140,14 +110,13 @@ class ChatAnswer:
         stream = self.stream
         for event in self._parser.feed(piece):
             tokens_before, was_done = len(stream.token_events), stream.is_done
+            if stream.token_events and stream.token_events[-1].at_seconds == at_seconds:
+                self.stamper.share()
             stream.read(event, at_seconds)
-            self._events_in_piece += 1
-            if self._events_in_piece > 1:
-                self._has_error_of(self._lag_real_seconds)
             if len(stream.token_events) > tokens_before:
                 timers.begin("stall_timeout", self.stall_timeout_seconds)
             if stream.is_done and not was_done:
-                timers.begin("stall_timeout", LINGER_REAL_SECONDS / self.clock.real_seconds(1.0))
+                timers.begin("stall_timeout", LINGER_REAL_SECONDS / self.stamper.clock.real_seconds(1.0))
             if stream.tokens_seen >= 2 * self.max_tokens:
                 self.fault = StreamFault("runaway", f"{stream.tokens_seen} tokens, {self.max_tokens} were asked for")
             if self._is_over():

@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from probes.canary.exchange import exchange
 from probes.canary.failure import failure_of_body
 from probes.canary.item import CanaryItem, Cost, text_tokens
-from probes.canary.models import Body
 from probes.canary.task import ProbeTask
-from probes.canary.visit import QUIET_ERROR_REAL_SECONDS, Visit, fresh_request_id
-from probes.sample import ProbeResult
+from probes.canary.visit import Visit, fresh_request_id
+from probes.canary.whole import Body, Whole, whole_answer
+from probes.sample import ProbeResult, SentRequest
 from probes.stream import StreamFault
 from probes.units import Seconds
 
@@ -41,22 +40,18 @@ class EmbeddingCanary(CanaryItem):
 
 async def run(visit: Visit) -> ProbeResult:
     """One vector. What is no list of finite numbers is `protocol`; zeros, or another length than before, are wrong."""
-    body = Body()
     said = {"model": visit.model, "input": visit.task.prompt, "encoding_format": "float"}
     request_id = fresh_request_id()
-    request = visit.request(EMBEDDINGS_PATH, said, request_id)
-    done = await exchange(request, visit.transport, visit.clock, body.read)
-    done.stamp("end")
-    document = _document(bytes(body.content)) if done.fault is None else None
+    whole = await whole_answer(visit, visit.request(EMBEDDINGS_PATH, said, request_id))
+    done = whole.done
+    document = _document(bytes(whole.body.content)) if done.fault is None else None
     vector = _vector(document)
-    fault = done.fault or _fault_of_body(body, document, vector)
+    fault = done.fault or _fault_of_body(whole.body, document, vector)
     first = visit.memory.vectors.setdefault((visit.base, visit.model, visit.task.prompt), vector) if vector else None
     fault = fault or _fault_of_vector(vector, first)
     if fault is not None and first is vector:
         visit.memory.vectors.pop((visit.base, visit.model, visit.task.prompt), None)  # a broken one is no measure
-    usage = document.get("usage") if isinstance(document, dict) else None
-    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    took = done.between("sent", "end") if fault is None else None
+    sent = _sent(visit, whole, document)
     return ProbeResult(
         target=visit.task.target,
         kind=visit.task.kind,
@@ -64,12 +59,10 @@ async def run(visit: Visit) -> ProbeResult:
         planned_at_seconds=visit.task.planned_at_seconds,
         at_seconds=visit.at_seconds,
         model=visit.model,
-        e2e_seconds=took,
-        prompt_tokens=tokens if isinstance(tokens, int) else None,
+        e2e_seconds=whole.took_seconds if fault is None else None,
+        prompt_tokens=_count(document, "prompt_tokens"),
         output_tokens=0 if fault is None else None,
-        timing_error_seconds=QUIET_ERROR_REAL_SECONDS / visit.clock.real_seconds(1.0)
-        if "sent" in done.stamps
-        else None,
+        timing_error_seconds=whole.timing_error_seconds,
         phases=done.phases(),
         detail="" if fault is None else visit.redacted(fault.detail),
         figures={
@@ -77,9 +70,46 @@ async def run(visit: Visit) -> ProbeResult:
             "norm": math.hypot(*vector) if vector else None,
             "cosine": _cosine(vector, first),
         },
+        sent=() if sent is None else (sent,),
         rank=visit.task.rank,
         request_id=request_id,
     )
+
+
+def _sent(visit: Visit, whole: Whole, document: Any) -> SentRequest | None:
+    """What the engine has counted of it; None where nothing was sent.
+
+    vLLM counts a pooling request as one that ends with its first token: the same TTFT and E2E, no token, a TPOT of 0,
+    "stop". Measured on 0.32 (tests/live/test_real_embedding.py). The head of such an answer comes with its end, and
+    says nothing of the time before the engine's clock began.
+    """
+    stamps, took, clock = whole.done.stamps, whole.took_seconds, visit.clock
+    if "sent" not in stamps:
+        return None
+    to_unix = clock.now_seconds() - clock.monotonic_seconds()
+    sent_at, is_answered = stamps["sent"] + to_unix, whole.done.status == 200 and took is not None
+    return SentRequest(
+        sent_at_seconds=sent_at,
+        ended_at_seconds=clock.now_seconds(),
+        model=visit.model,
+        first_token_at_seconds=sent_at + took if is_answered and took is not None else None,
+        ttft_seconds=took,
+        e2e_seconds=took,
+        prompt_tokens=_count(document, "prompt_tokens"),
+        cached_tokens=_count(document, "prompt_tokens_details", "cached_tokens"),
+        output_tokens=0,
+        finish_reason="stop" if is_answered else "",
+        timing_error_seconds=whole.timing_error_seconds or 0.0,
+        rank=visit.task.rank,
+    )
+
+
+def _count(document: Any, *path: str) -> int | None:
+    """A count of the answer's usage; None where there is none."""
+    found = document
+    for name in ("usage", *path):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
 def _document(content: bytes) -> Any:

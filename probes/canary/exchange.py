@@ -4,12 +4,14 @@ import asyncio
 import io
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import Any, Final
 
 import aiohttp
 
 from probes.canary.arrival import Arrivals
 from probes.canary.failure import failure_of_answer, failure_of_exception
+from probes.canary.stamping import on_clock
 from probes.canary.task import Route
 from probes.canary.timers import Timers
 from probes.canary.transport import Transport, on_handshake
@@ -41,7 +43,7 @@ class Request:
 class Exchange:
     """The stamps (monotonic clock seconds, absent until it happened) and the end of one exchange.
 
-    `fault` is why there is no good answer; `timed_out` which timer ended it, for the reader of the body to judge.
+    `fault` is why there is no good answer. The request may have been sent so much earlier or later than its stamp.
     """
 
     clock: Clock
@@ -49,11 +51,20 @@ class Exchange:
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     fault: StreamFault | None = None
+    sent_error_real_seconds: float = 0.0
     kept_body: bytearray = field(default_factory=bytearray)
 
     def stamp(self, name: str) -> None:
         """It happens now."""
         self.stamps[name] = self.clock.monotonic_seconds()
+
+    def stamp_sent(self, arrivals: Arrivals) -> None:
+        """The last of the request was sent while the kernel took it; aiohttp tells only when it was about to be."""
+        if arrivals.sent_between_ns is None:
+            return
+        (begun, off), (ended, _) = (on_clock(self.clock, at_ns, perf_counter_ns) for at_ns in arrivals.sent_between_ns)
+        self.stamps["sent"] = (begun + ended) / 2
+        self.sent_error_real_seconds = self.clock.real_seconds(ended - begun) / 2 + off
 
     def between(self, first: str, last: str) -> float | None:
         """Seconds from one stamp to another; None when either is missing."""
@@ -144,6 +155,7 @@ async def _send(
         ) as response,
     ):
         done.stamp("head")
+        done.stamp_sent(request.arrivals)
         done.status = response.status
         done.headers = response.headers
         timers.rename("first_token_timeout")

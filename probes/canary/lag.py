@@ -1,6 +1,7 @@
 """How late this process's event loop runs: the client's own share in every time stamp."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,13 +16,17 @@ class LagMonitor:
 
     A beat that comes late by x means that the loop, or the whole process, was away for x: a byte that came meanwhile
     waited as long for its stamp. A stamp is told by the beats beside it; lag at another time did not move it.
+    `read_until_ns` (unix) is a time until which whatever came has been read: 0 as long as none is known.
     """
+
+    read_until_ns: int = 0
 
     _watchers: int = 0
     _beat: asyncio.TimerHandle | None = None
     _due_at: float = 0.0
     _last_due_at: float = 0.0
     _last_ran_at: float = 0.0
+    _last_ran_at_ns: int = 0
 
     def start(self) -> None:
         """Begin to watch; ends with as many calls of `stop`."""
@@ -35,6 +40,7 @@ class LagMonitor:
         if self._watchers == 0 and self._beat is not None:
             self._beat.cancel()
             self._beat = None
+            self.read_until_ns = self._last_ran_at_ns = 0
 
     def lag_seconds(self) -> float:
         """How late a stamp made now may be: as the beat just before it was, or as the next one already is."""
@@ -50,5 +56,7 @@ class LagMonitor:
         self._beat = loop.call_at(self._due_at, self._on_beat)
 
     def _on_beat(self) -> None:
+        # A beat comes after the reads of its turn of the loop, which looked for them after the beat before this one.
+        self.read_until_ns, self._last_ran_at_ns = self._last_ran_at_ns, time.time_ns()
         self._last_due_at, self._last_ran_at = self._due_at, asyncio.get_running_loop().time()
         self._schedule()

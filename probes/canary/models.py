@@ -5,20 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
-import aiohttp
 from pydantic import Field
 
-from probes.canary.exchange import Exchange, exchange
 from probes.canary.failure import failure_of_body
 from probes.canary.item import CanaryItem, Cost
-from probes.canary.timers import Timers
-from probes.canary.visit import QUIET_ERROR_REAL_SECONDS, Visit
+from probes.canary.visit import Visit
+from probes.canary.whole import Whole, whole_answer
 from probes.sample import ProbeResult
 from probes.stream import StreamFault
 from probes.units import Seconds
 
 MODELS_PATH: Final = "/v1/models"
-_MAX_BODY_BYTES: Final = 4 << 20  # ten thousand models take about 2 MB
 _MAX_NAME_CHARACTERS: Final = 512
 
 
@@ -41,24 +38,8 @@ class Listed:
 
     names: tuple[str, ...]
     fault: StreamFault | None
-    done: Exchange
+    whole: Whole
     parents: Mapping[str, str] = field(default_factory=dict)  # of LoRA adapters: the model they belong to
-
-
-@dataclass(slots=True)
-class Body:
-    """A whole body of bounded size."""
-
-    content: bytearray = field(default_factory=bytearray)
-    content_type: str = ""
-
-    async def read(self, response: aiohttp.ClientResponse, _: Timers) -> None:
-        self.content_type = response.content_type
-        while len(self.content) < _MAX_BODY_BYTES:
-            piece = await response.content.readany()
-            if not piece:
-                return
-            self.content += piece
 
 
 async def run(visit: Visit) -> ProbeResult:
@@ -67,7 +48,7 @@ async def run(visit: Visit) -> ProbeResult:
     fault, wanted = found.fault, visit.task.model
     if fault is None and wanted is not None and wanted not in found.names:
         fault = StreamFault("model_not_found", f"/v1/models does not list {wanted}")
-    done = found.done
+    whole = found.whole
     return ProbeResult(
         target=visit.task.target,
         kind=visit.task.kind,
@@ -75,11 +56,11 @@ async def run(visit: Visit) -> ProbeResult:
         planned_at_seconds=visit.task.planned_at_seconds,
         at_seconds=visit.at_seconds,
         model=wanted or (found.names[0] if found.names else ""),
-        timing_error_seconds=QUIET_ERROR_REAL_SECONDS / visit.clock.real_seconds(1.0) if done.stamps else None,
-        phases=done.phases(),
+        timing_error_seconds=whole.timing_error_seconds,
+        phases=whole.done.phases(),
         detail="" if fault is None else visit.redacted(fault.detail),
         figures={
-            "response_seconds": done.between("sent", "end") if found.fault is None else None,
+            "response_seconds": whole.took_seconds if found.fault is None else None,
             "models": float(len(found.names)) if found.fault is None else None,
         },
     )
@@ -87,23 +68,22 @@ async def run(visit: Visit) -> ProbeResult:
 
 async def listed(visit: Visit) -> Listed:
     """The models of a server."""
-    body = Body()
-    done = await exchange(visit.request(MODELS_PATH), visit.transport, visit.clock, body.read)
-    done.stamp("end")
-    if done.fault is not None:
-        return Listed((), done.fault, done)
+    whole = await whole_answer(visit, visit.request(MODELS_PATH))
+    if whole.done.fault is not None:
+        return Listed((), whole.done.fault, whole)
+    content = bytes(whole.body.content)
     try:
-        cards = json.loads(body.content)["data"]
+        cards = json.loads(content)["data"]
         names = tuple(card["id"] for card in cards)
         parents = {card["id"]: card["parent"] for card in cards if _is_name(card.get("parent"))}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         names, parents = (), {}
     names = tuple(name for name in names if _is_name(name))
     if names:
-        return Listed(names, None, done, parents)
-    if body.content.lstrip().startswith(b"{"):
-        return Listed((), StreamFault("no_model", "lists no model"), done)
-    return Listed((), failure_of_body(body.content_type, bytes(body.content)), done)
+        return Listed(names, None, whole, parents)
+    if content.lstrip().startswith(b"{"):
+        return Listed((), StreamFault("no_model", "lists no model"), whole)
+    return Listed((), failure_of_body(whole.body.content_type, content), whole)
 
 
 def _is_name(name: object) -> bool:

@@ -15,6 +15,7 @@ from probes.canary.figures import StreamFigures, stream_figures
 from probes.canary.lag import LagMonitor
 from probes.canary.memory import Memory
 from probes.canary.redaction import redact
+from probes.canary.stamping import Stamper
 from probes.canary.task import ProbeTask
 from probes.canary.transport import Transport
 from probes.clock import Clock
@@ -22,10 +23,6 @@ from probes.sample import ProbeResult, SentRequest
 from probes.stream import ChatStream, StreamFault
 
 REQUEST_ID_PREFIX: Final = "slo-canary-"
-# Server's send to our stamp on a quiet loopback, measured: 0.28 ms at p50. Below it no figure can be told.
-QUIET_ERROR_REAL_SECONDS: Final = 0.0003
-# With the kernel's stamps it is the stack's own time; measured beside 32 streams on two busy cores: 11 us at p95.
-KERNEL_ERROR_REAL_SECONDS: Final = 0.0001
 # A sample that the client itself may have moved by more than this, and by more than 5 % of its TTFT, is marked.
 LAGGING_ERROR_SECONDS: Final = 0.020
 LAGGING_ERROR_RATIO: Final = 0.05
@@ -80,6 +77,7 @@ class Visit:
             first_token_timeout_seconds=task.first_token_timeout_seconds,
             ends_at_loop_seconds=self.ends_at_loop_seconds,
             route=task.route,
+            arrivals=Arrivals(self.lag),
         )
 
     async def ask(self, path: str, body: Mapping[str, Any]) -> "Answered":
@@ -112,9 +110,7 @@ class Visit:
         said = spoken({"model": self.model, **body, **named}, self.memory.dialects.refused(self.base, self.model))
         request = self.request(path, said, request_id)
         answer = ChatAnswer(
-            self.clock,
-            self.lag,
-            request.arrivals,
+            Stamper(self.clock, self.lag, request.arrivals),
             ChatStream(self.model),
             self.task.max_tokens,
             self.task.stall_timeout_seconds,
@@ -133,7 +129,7 @@ class Visit:
             fault=_foreign_answer(done, answer.stream, request_id) or fault,
             figures=stream_figures(answer.stream, done.stamps.get("sent", 0.0), real),
             stream=answer.stream,
-            timing_error_seconds=(answer.max_error_real_seconds + _least_error(request.arrivals)) / real,
+            timing_error_seconds=(answer.stamper.error_real_seconds + done.sent_error_real_seconds) / real,
         )
         if done.status is not None and len(set(request.arrivals.addresses)) > 1:
             answered.flags["address_failed"] = None
@@ -235,10 +231,6 @@ def message(prompt: str) -> dict[str, Any]:
 async def pause(visit: Visit, seconds: float) -> None:
     """Wait so long on the visit's clock."""
     await asyncio.sleep(visit.clock.real_seconds(seconds))
-
-
-def _least_error(arrivals: Arrivals) -> float:
-    return QUIET_ERROR_REAL_SECONDS if arrivals.stamped_at_ns is None else KERNEL_ERROR_REAL_SECONDS
 
 
 def _foreign_answer(done: Exchange, stream: ChatStream, request_id: str) -> StreamFault | None:

@@ -219,6 +219,36 @@ def test_an_endpoint_without_users_has_no_events() -> None:
     assert (signals.requests_finished, signals.ttft_seconds, signals.probe_share_ratio) == (0, None, 1.0)
 
 
+def test_an_embedding_is_taken_out_of_everything_that_counts_it() -> None:
+    """What vLLM 0.32 adds for one (tests/live/test_real_embedding.py): a finished request, its prompt, TTFT = E2E, a
+    TPOT of 0, no gap and no token. One user asked as well, and alone is left.
+    """
+    engine, windows = FakeEngine(started_at_seconds=0.0), Windows()
+    windows.take(engine.reading(10))
+    for took in (0.2, 0.3):
+        engine.finished["stop"] += 1
+        engine.observe("ttft_seconds", took)
+        engine.observe("e2e_seconds", took)
+        engine.observe("tpot_seconds", 0.0)
+    windows.take(engine.reading(20))
+    sent = replace(
+        CANARY,
+        ended_at_seconds=12.2,
+        head_seconds=0.0,
+        tpot_seconds=None,
+        e2e_seconds=0.2,
+        itl_gaps_seconds=(),
+        output_tokens=0,
+        finish_reason="stop",
+    )
+    windows.own.end("vllm-0", [sent])
+    windows.drain()
+    signals = read_signals(windows, 0, 21, ["vllm-0"], Question())
+    assert (signals.requests_finished, signals.probe_share_ratio) == (1.0, 0.5)
+    latencies = (signals.ttft_seconds, signals.e2e_seconds, signals.tpot_seconds)
+    assert [latency.count if latency else None for latency in latencies] == [1, 1, 1]
+
+
 def test_signals_wait_as_slos_do() -> None:
     """A page that may hold a canary without a result is in no figure yet: it would show a user who is none."""
     engine, windows = FakeEngine(started_at_seconds=0.0), Windows()

@@ -41,7 +41,8 @@ async def _stream(name: str, writer: asyncio.StreamWriter) -> None:
         finish = "length" if number == TOKENS else None
         choice = {"index": 0, "delta": {"content": "word "}, "finish_reason": finish}
         usage = {"prompt_tokens": 9, "completion_tokens": number}
-        event = b"data: " + json.dumps({"id": "c", "choices": [choice], "usage": usage}).encode() + b"\n\n"
+        chunk = {"id": "c", "object": "chat.completion.chunk", "choices": [choice], "usage": usage}
+        event = b"data: " + json.dumps(chunk).encode() + b"\n\n"
         before = time.perf_counter()
         writer.write(event)
         stamps.append((before, time.perf_counter()))

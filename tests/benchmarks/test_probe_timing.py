@@ -1,27 +1,27 @@
 """How true are a canary's time stamps with 32 streams beside it: against the server's own, beside other clients.
 
-Alternating rounds of ours, of `vllm bench serve` where a real vLLM is installed, and of a plain client that reads as
-load generators do, `iter_any` and a look at the clock after it. The server is a process of its own that knows when it
-wrote each token; a third process takes a third of a core, as a scraping agent may. The error of a TTFT is that of its
-first token's stamp; gaps are compared with the gaps between the server's writes. Every client's p50 and p99 are those
-of each round, and the median of the rounds is compared.
+Alternating rounds of ours, of a plain client, of `vllm bench serve` and of AIPerf, where they are installed
+(timing_clients.py). The server is a process of its own that knows when it wrote each token; a third process takes a
+third of a core, as a scraping agent may. The error of a TTFT is that of its first token's stamp; gaps are compared with
+the gaps between the server's writes. Every client's p50 and p99 are those of each round, and the median of the rounds
+is compared. What lies within the server's own call to write is no error: nothing is known of when within it the token
+left, so the length of that call is what nobody here can be told apart below.
 """
 
 # ruff: noqa: T201 - a benchmark prints its table
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import aiohttp
 import pytest
+from timing_clients import STREAMS, TOKENS, Stamps, aiperf, bench, installed_aiperf, installed_vllm, plain
 
 from probes.canary.prober import Prober
 from probes.canary.report import percentile
@@ -29,11 +29,8 @@ from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Answered, Visit, message, streamed
 from probes.clock import SystemClock
 
-STREAMS, ROUNDS, TOKENS = 32, 5, 24
-FLOOR_SECONDS = 0.0001  # below it nobody asks whose error is smaller
-INSTALLED = (
-    Path(found) if (found := os.environ.get("SLO_AGENT_VLLM_DIR")) and Path(found, "installed").exists() else None
-)
+ROUNDS = 5
+CLIENTS = ("ours", "plain client", "vllm bench serve", "AIPerf")
 BUSY = """
 import time
 while True:
@@ -103,21 +100,15 @@ async def ours(port: int) -> dict[str, tuple[list[float], float]]:
     }
 
 
-async def plain(port: int, number: int) -> dict[str, list[float]]:
-    """Stamps by request id, as a load generator takes them."""
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-
-        async def one(name: str) -> tuple[str, list[float]]:
-            stamps: list[float] = []
-            url, held = f"http://127.0.0.1:{port}{CHAT_PATH}", b""
-            async with session.post(url, json={}, headers={"X-Request-Id": name}) as response:
-                async for piece in response.content.iter_any():
-                    now = time.perf_counter()
-                    *events, held = (held + piece).split(b"\n\n")
-                    stamps += [now for event in events if b'"content"' in event and json.loads(event[6:])]
-            return name, stamps
-
-        return dict(await asyncio.gather(*(one(f"plain-{number}-{n}") for n in range(STREAMS))))
+async def others(port: int, number: int, folder: Path) -> dict[str, Stamps]:
+    """One after the other, whoever is installed."""
+    vllm, command = installed_vllm(), installed_aiperf()
+    seen = {"plain client": await plain(port, number)}
+    if vllm is not None:
+        seen["vllm bench serve"] = await asyncio.to_thread(bench, vllm, port, number, folder)
+    if command is not None:
+        seen["AIPerf"] = await asyncio.to_thread(aiperf, command, port, number, folder)
+    return seen
 
 
 async def truth(port: int) -> dict[str, list[Written]]:
@@ -126,71 +117,54 @@ async def truth(port: int) -> dict[str, list[Written]]:
         return told
 
 
-def bench(port: int, number: int, folder: Path) -> dict[str, list[float]]:
-    """Stamps by request id, as `vllm bench serve` takes them: its clock is the one that all processes here share."""
-    script, result = Path(__file__).parents[1] / "live" / "real_vllm.sh", folder / f"bench-{number}.json"
-    options = {
-        "backend": "openai-chat",
-        "endpoint": CHAT_PATH,
-        "num-prompts": STREAMS,
-        "random-input-len": 8,
-        "random-output-len": TOKENS,
-        "request-id-prefix": f"bench-{number}-",
-        "ready-check-timeout-sec": 0,
-        "result-filename": result,
-    }
-    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-    command = ["bash", str(script), "bench", str(INSTALLED), str(port), "--save-result", "--save-detailed", *words]
-    ended = subprocess.run([*command, "--disable-tqdm"], capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
-    told = json.loads(result.read_text())
-    return {
-        f"bench-{number}-{n}": list(accumulate([ttft, *gaps], initial=start))[1:]
-        for n, (start, ttft, gaps) in enumerate(zip(told["start_times"], told["ttfts"], told["itls"], strict=True))
-    }
-
-
 async def test_stamps_are_true_and_their_error_bars_hold(port: int, tmp_path: Path) -> None:
-    """The bar holds the worst stamp of a stream in 99 of 100 streams, and is no more than 3 times as wide as needed.
-
-    Below a tenth of a millisecond nobody asks how wide it is. What the network stack holds back when the machine has no
-    time for it comes before the kernel's stamp, and stands in every client's figures: so 99 is printed, and 95 judged.
+    """The bar holds the worst stamp of a stream in 99 of 100 streams, and is no more than 3 times as wide as needed, or
+    than the server's own call to write lasts. No other client's p50 or p99 is more than a tenth better than ours.
     """
-    rounds: dict[str, list[Measured]] = {name: [] for name in ("ours", "plain client", "vllm bench serve")}
+    rounds: dict[str, list[Measured]] = {}
+    writes: list[float] = []
     for number in range(ROUNDS):
-        mine, theirs = await ours(port), await plain(port, number)
-        benchs = await asyncio.to_thread(bench, port, number, tmp_path) if INSTALLED is not None else {}
+        mine = await ours(port)
+        seen = await others(port, number, tmp_path)
         told = await truth(port)
-        one = Measured()
-        for name, (stamps, bound) in mine.items():
-            one.take(stamps, told[name], bound)
-        rounds["ours"].append(one)
-        for client, seen in (("plain client", theirs), ("vllm bench serve", benchs)):
-            other = Measured()
-            for name, stamps in seen.items():
-                other.take(stamps, told[name])
-            rounds[client] += [other] if seen else []
-    canary = rounds["ours"]
-    bounds = [bound for one in canary for bound in one.bounds]
-    worst = [error for one in canary for error in one.worst]
-    held = sum(bound >= error for bound, error in zip(bounds, worst, strict=True)) / len(bounds)
-    width, needed = at(bounds, 0.5), at(worst, 0.95)
-    print(f"\n{STREAMS} streams, {ROUNDS} rounds; median of the rounds, ms")
-    print(f"{'':<18}{'|TTFT error| p50':>18}{'p99':>9}{'|ITL error| p50':>18}{'p99':>9}")
+        for client in CLIENTS:
+            one = Measured()
+            stamps = {name: stamps for name, (stamps, _) in mine.items()} if client == "ours" else seen.get(client, {})
+            for name, found in stamps.items():
+                one.take(found, told[name], mine[name][1] if client == "ours" else None)
+            rounds.setdefault(client, []).extend([one] if stamps else [])
+        writes += [after - before for name in mine for before, after in told[name]]
+    resolution = at(writes, 0.5)
     figures = {
-        name: [_middle(found, of, q) for of in ("ttft", "gaps") for q in (0.5, 0.99)]
-        for name, found in rounds.items()
+        client: [_middle(found, of, q) for of in ("ttft", "gaps") for q in (0.5, 0.99)]
+        for client, found in rounds.items()
         if found
     }
+    tell(figures, resolution)
+    bounds = [bound for one in rounds["ours"] for bound in one.bounds]
+    worst = [error for one in rounds["ours"] for error in one.worst]
+    held = sum(bound >= error for bound, error in zip(bounds, worst, strict=True)) / len(bounds)
+    width, needed = at(bounds, 0.5), at(worst, 0.95)
+    print(f"bar holds in {held:.1%} of {len(bounds)} streams (wanted: 99 %)")
+    print(f"median bar {width * 1e3:.4f} ms; true error p50 {at(worst, 0.5) * 1e3:.4f}, p95 {needed * 1e3:.4f} ms")
+    assert held >= 0.99
+    assert width <= max(3 * needed, resolution)
+    best = [min(values) for values in zip(*(found for name, found in figures.items() if name != "ours"), strict=True)]
+    for mine_, theirs in zip(figures["ours"], best, strict=True):
+        assert mine_ <= max(1.1 * theirs, resolution)
+
+
+def tell(figures: Mapping[str, Sequence[float]], resolution: float) -> None:
+    """The table, and loudly who is not in it."""
+    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"\n{STREAMS} streams, {ROUNDS} rounds, load {load} on {os.cpu_count()} cores; median of the rounds, ms")
+    print(f"{'':<18}{'|TTFT error| p50':>18}{'p99':>9}{'|ITL error| p50':>18}{'p99':>9}")
     for name, (ttft, ttft_tail, gap, gap_tail) in figures.items():
         print(f"{name:<18}{ttft * 1e3:>18.3f}{ttft_tail * 1e3:>9.3f}{gap * 1e3:>18.3f}{gap_tail * 1e3:>9.3f}")
-    print(f"bar holds in {held:.1%} of streams (wanted: 99 %)")
-    print(f"median bar {width * 1e3:.3f} ms, true p95 {needed * 1e3:.3f} ms")
-    best = [min(values) for values in zip(*(found for name, found in figures.items() if name != "ours"), strict=True)]
-    assert held >= 0.95
-    assert width <= max(3 * needed, 0.0001)
-    for mine_, theirs_ in zip(figures["ours"], best, strict=True):
-        assert mine_ <= max(1.1 * theirs_, FLOOR_SECONDS)
+    print(f"the server's call to write lasts {resolution * 1e3:.4f} ms (median): nothing is told apart below it")
+    for name in CLIENTS:
+        if name not in figures:
+            print(f"!!! NOT COMPARED: {name} is not installed (see tests/benchmarks/timing_clients.py)")
 
 
 def _middle(rounds: Sequence[Measured], of: str, ratio: float) -> float:

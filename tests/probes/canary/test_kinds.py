@@ -323,6 +323,27 @@ async def test_an_embedding_is_asked_for_in_json_and_known_as_ours() -> None:
     assert "text/event-stream" not in head
 
 
+async def test_an_embedding_tells_what_the_engine_counted_of_it() -> None:
+    """One request that ends with its first token: TTFT is E2E, and nothing was generated."""
+    async with nasty_server(*embedded([0.6, 0.8])) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="embedding", rank="1")
+        result = await Prober(SystemClock()).probe(task)
+    (sent,) = result.sent
+    assert (sent.ttft_seconds, sent.tpot_seconds, sent.itl_gaps_seconds) == (result.e2e_seconds, None, ())
+    assert (sent.e2e_seconds, sent.head_seconds) == (result.e2e_seconds, 0.0)
+    assert (sent.prompt_tokens, sent.output_tokens, sent.finish_reason, sent.rank) == (9, 0, "stop", "1")
+    assert sent.timing_error_seconds == result.timing_error_seconds
+
+
+async def test_an_embedding_that_was_refused_is_counted_by_no_engine() -> None:
+    async with nasty_server((reply("404 Not Found", {"error": {"message": "no such path"}}),)) as server:
+        result = await Prober(SystemClock()).probe(
+            replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="embedding")
+        )
+    (sent,) = result.sent
+    assert (sent.first_token_at_seconds, sent.finish_reason) == (None, "")
+
+
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [

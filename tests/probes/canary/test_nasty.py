@@ -28,7 +28,7 @@ from nasty_server import (
     usage,
 )
 
-from probes.canary.arrival import Arrivals
+from probes.canary import stamping
 from probes.canary.outcomes import OUTCOMES
 from probes.canary.prober import run_probe
 from probes.canary.task import ProbeTask
@@ -242,7 +242,7 @@ async def test_what_came_in_one_piece_came_at_one_moment_even_where_a_clock_is_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A wall clock that is set back makes an age senseless; two events with one stamp of the kernel still came together."""
-    monkeypatch.setattr(Arrivals, "age_real_seconds", lambda _self: None)
+    monkeypatch.setattr(stamping, "LONGEST_AGE_REAL_NS", -1)
     async with nasty_server((head() + ALL,)) as server:
         result = await run_probe(replace(PATIENT, url=f"http://127.0.0.1:{server.port}"), SystemClock())
     assert "coalesced" in result.flags
