@@ -46,10 +46,10 @@ LIMITS = """
 
 `slo-agent check -c FILE` prints what each kind costs before anything is sent. On one target there is never more than
 one canary at a time, of whatever kind; the next one waits for its turn, and its planned time is kept. `canary_limits`
-holds all kinds together to a number of tokens an hour. The dear kinds (all but `chat`, `models` and `completion`) are
-also left out while users wait or the KV cache is full, beyond a share of the users' own tokens, and while the target
-fails. `chat` stays on its grid then: saturation is when users suffer. Nothing is tried again at once, and a refused
-key is tried once a minute. What was not sent is a result too: `skipped_*`, with the reason.
+holds all kinds together to a number of tokens an hour. The dear kinds (`kv_reuse`, `correctness`, `long_prompt` and
+`streaming_shape`) are also left out while users wait or the KV cache is full, beyond a share of the users' own tokens,
+and while the target fails. `chat` stays on its grid then: saturation is when users suffer. Nothing is tried again at
+once, and a refused key is tried once a minute. What was not sent is a result too: `skipped_*`, with the reason.
 
 What is acceptable: a stall is felt by every stream that runs beside it, as one longer gap between two tokens; a block
 that is pushed out of a full cache is prefilled again when its user comes back. We hold a canary acceptable by default
@@ -78,9 +78,10 @@ above their own. On two cores, with engine, load and agent all on them, that wer
 A page that may hold a canary still under way is counted when its result is there, at most 15 s later. A stream that
 breaks off has no finished request, so canaries are let to their end; only a timeout or a broken stream is cut short.
 Where a page shows several models or ranks, it is taken out of those that it asked for; without a rank that was asked
-for, of the first that has it. Not taken out are `embedding` canaries, canaries of other agents, those sent through a
-gateway to an engine that another target names, engine steps, and cache hits where the server does not tell
-`cached_tokens`. `probe_share_ratio` is our share of all finished
+for, of the first that has it. An `embedding` is counted by vLLM as a request that ends with its first token: TTFT and
+E2E alike, a TPOT of 0, no token. Not taken out are canaries of other agents, those sent through a gateway to an engine
+that another target names, engine steps, and cache hits where the server does not tell `cached_tokens`.
+`probe_share_ratio` is our share of all finished
 requests; an endpoint that nobody but canaries asks has the SLO state `no_traffic`. `slo_agent_ttft_seconds` and its
 like are published with `source="engine"` (everything), and ours on the engine's own edges: `contribution_low` as if
 each lay in the lowest bucket it can, `contribution_high` in the highest. The users' count up to an edge lies between
@@ -88,10 +89,27 @@ each lay in the lowest bucket it can, `contribution_high` in the highest. The us
 
 ## Time stamps
 
-Arrivals are stamped by the kernel (`SO_TIMESTAMPNS`), not by the loop that reads them: a loop that was away moves no
-stamp of a plain connection. `timing_error_seconds` is the bar of every figure: 0.1 ms with the kernel's stamps, more
-where several events waited together; without those stamps the lag of the loop. A result beyond 20 ms and 5 % of its
-TTFT is flagged `client_lag`. `tests/benchmarks/test_probe_timing.py` measures both.
+Arrivals are stamped by the kernel (`SO_TIMESTAMPNS`), not by the loop that reads them, and a request is sent within
+the call that hands it to the kernel: a loop that was away moves no stamp of a plain connection. The kernel's stamps
+are of the wall clock; both clocks are read three times and the closest reading counts, as whoever is held up between
+two clocks moves the stamp. `timing_error_seconds` is the bar of every figure: half of the call that sent the request,
+and what lay between the two clocks; some microseconds. Where a token came under one stamp with something after it (the
+kernel joins what waits), the bar reaches back to when the socket was last seen empty. Without the kernel's stamps it
+is the lag of the loop. A result beyond 20 ms and 5 % of its TTFT is flagged `client_lag`. The bar holds what this
+machine does once bytes have reached its network stack, and not what a network card keeps back to save interrupts.
+
+`tests/benchmarks/test_probe_timing.py` measures both, in five alternating rounds of 32 streams beside others. On two
+cores with a load of 10 (median of the rounds, ms):
+
+| client | TTFT error p50 | p99 | ITL error p50 | p99 |
+|---|---|---|---|---|
+| ours | 0.000 | 0.000 | 0.000 | 0.000 |
+| plain aiohttp client | 0.180 | 1.252 | 0.093 | 3.005 |
+| `vllm bench serve` 0.32 | 0.140 | 0.426 | 0.056 | 1.254 |
+| AIPerf 0.13 | 0.168 | 1.524 | 0.283 | 7.593 |
+
+0.000 is less than the server's own call to write, 0.009 ms, below which nothing can be told apart. The bar, 0.005 ms at
+the median, held in all of 160 streams.
 """
 
 
