@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.advice.advisor import Advisor
+from agent.advice.foreseen import foreseen
 from agent.advice.ledger import Ledger
 from agent.advice.review import Review
-from agent.advice.scale import scale
+from agent.advice.scale import Scaling, scale
 from agent.advice.scale_out import scale_out
 from agent.advice.scene import Scene
 from agent.alerts.book import AlertBook, Labels, Wanted
@@ -74,10 +75,11 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     )
     scalings = list(scale(plan, memory.advisor, targets, slos, windows, now_seconds))
     modelled = {(one.wish.model, one.wish.role) for one in scalings if one.is_modelled}
-    advice = [one.advice for one in scalings if one.advice is not None]
+    scene = Scene(plan, targets, slos, windows, now_seconds)
+    advice = [advice for one in scalings for advice in _advised(one, memory, scene)]
     proven = scale_out(plan, targets, slos, windows, now_seconds)  # where no model is to be trusted
     advice += [one for one in proven if (one.model, one.role) not in modelled]
-    advice += memory.review.advise(Scene(plan, targets, slos, windows, now_seconds))
+    advice += memory.review.advise(scene)
     wishes = tuple(one.wish for one in scalings)
     advised = memory.ledger.settle(advice, targets, slos, now_seconds, wishes)
     wanted = [
@@ -107,6 +109,15 @@ def take_in(
     targets = tuple(target_status(name, facts, plan, windows, now_seconds) for name, facts in plan.targets.items())
     memory.advisor.take(plan, targets, fresh, now_seconds)
     return plan, targets
+
+
+def _advised(scaling: Scaling, memory: Memory, scene: Scene) -> Iterator[Recommendation]:
+    """Its advice, with predictions where it is news: they take their time."""
+    advice = scaling.advice
+    if advice is not None and scaling.basis is not None and memory.ledger.is_news(advice, scene.now_seconds):
+        advice = foreseen(advice, scaling.basis, scene)
+    if advice is not None:
+        yield advice
 
 
 def _with_roles(plan: Plan, memory: Memory) -> Plan:

@@ -40,8 +40,7 @@ class Ledger:
             changed.append(self._replace(entry, verdict, now_seconds))
         for advice in advised:
             open_ones = [entry for entry in self.open if _topic(entry) == _topic(advice)]
-            latest = next((e for e in reversed(self.entries) if _topic(e) == _topic(advice)), None)
-            if latest is not None and _is_repeat(latest, advice, now_seconds):
+            if not self.is_news(advice, now_seconds):
                 continue
             changed += [self._replace(entry, "superseded", now_seconds) for entry in open_ones]
             trusted = replace(advice, confidence=round(advice.confidence * self.track_record(_topic(advice)), 2))
@@ -53,6 +52,11 @@ class Ledger:
                 changed.append(self._replace(entry, "withdrawn", now_seconds))
         del self.entries[:-KEPT]
         return tuple(changed)
+
+    def is_news(self, advice: Recommendation, now_seconds: float) -> bool:
+        """Whether it would be entered: it is not what was said last on this topic."""
+        latest = next((e for e in reversed(self.entries) if _topic(e) == _topic(advice)), None)
+        return latest is None or not _is_repeat(latest, advice, now_seconds)
 
     @property
     def open(self) -> list[Recommendation]:

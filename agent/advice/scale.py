@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from agent.advice.advisor import Advisor, GroupMemory, Named, by_group
-from agent.advice.capacity_book import Kind
+from agent.advice.capacity_book import Kind, Learned
 from agent.advice.carries import Carried, objectives_of
-from agent.advice.forecast import Forecast
+from agent.advice.foreseen import Basis
 from agent.advice.replicas import Group, Wish, wished
 from agent.model import Evidence, Recommendation, ReplicaWish, Slo, SloStatus, TargetStatus
 from agent.plan import Plan
@@ -22,10 +22,13 @@ SIGNALS = ("ttft", "itl", "tpot", "goodput")
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What one group should have, and the advice that follows; None where nothing is to change or to be told."""
+    """What one group should have, and the advice that follows with what it stands on; None where nothing is to change
+    or to be told.
+    """
 
     wish: ReplicaWish
     advice: Recommendation | None
+    basis: Basis | None
     is_modelled: bool
 
 
@@ -51,7 +54,8 @@ def scale(
         if latest is None:  # pages that are read, and no longer tell how many come
             group = replace(group, quality_ratio=0.0)
         serving = [member.name for member in members if member.health == "up"]
-        carried = _carried(plan, advisor, memory, members, serving, promised, windows, now_seconds)
+        learned = _learned(plan, advisor, members)
+        carried = _carried(learned, memory, serving, promised, windows, now_seconds)
         forecast = memory.forecaster.forecast()
         waiting = memory.demand.waiting(serving)
         bounds = (plan.advice.min_replicas, plan.advice.max_replicas)
@@ -59,31 +63,34 @@ def scale(
         wish = wished(
             group, forecast, carried, waiting, memory.steadiness, bounds, lead, now_seconds, is_pressed=pressed
         )
-        advice, confidence = None, 0.0
-        if forecast is not None and carried is not None:
+        advice, basis, confidence, mix = None, None, 0.0, memory.demand.mix(now_seconds)
+        if forecast is not None and carried is not None and learned is not None and mix is not None:
             confidence = _confidence(group, carried)
             if wish.count != group.count:
-                advice = _recommend(
-                    plan, name, members, promised, group, wish, forecast, carried, waiting, lead, now_seconds
-                )
+                counts = sorted({max(1, wish.count - 1), wish.count, wish.count + 1, group.count})
+                objectives = objectives_of(status.slo for status in promised)
+                basis = Basis(counts, group.lost, learned, forecast, carried, mix, objectives)
+                advice = _recommend(plan, name, members, promised, group, wish, basis, waiting, lead, now_seconds)
         told = ReplicaWish(*name, group.count, wish.count, wish.low, wish.high, confidence, wish.reason, latest)
-        yield Scaling(told, advice, is_modelled=carried is not None)
+        yield Scaling(told, advice, basis, is_modelled=carried is not None)
+
+
+def _learned(plan: Plan, advisor: Advisor, members: Sequence[TargetStatus]) -> Learned | None:
+    """What the group's engines have shown; replicas on different GPUs have no common answer."""
+    types = {(facts.gpu_type or "") for m in members if (facts := plan.targets.get(m.name))}
+    return advisor.capacity.learned.get(Kind(members[0].model, members[0].role, *types)) if len(types) == 1 else None
 
 
 def _carried(
-    plan: Plan,
-    advisor: Advisor,
+    learned: Learned | None,
     memory: GroupMemory,
-    members: Sequence[TargetStatus],
     serving: Sequence[str],
     promised: Sequence[SloStatus],
     windows: Windows,
     now_seconds: float,
 ) -> Carried | None:
-    """What one replica of the group carries; replicas on different GPUs have no common answer."""
-    name = members[0].model, members[0].role
-    types = {(facts.gpu_type or "") for m in members if (facts := plan.targets.get(m.name))}
-    if len(types) != 1:
+    """What one replica of the group carries, held against what was seen of late."""
+    if learned is None:
         return None
     objectives = objectives_of(status.slo for status in promised)
     rates = [rate for rate in memory.demand.rates(6) if rate is not None]
@@ -92,7 +99,6 @@ def _carried(
         increments = windows.between(now_seconds - LATEST_SECONDS, now_seconds, serving)
         rate, queues = sum(rates) / len(rates), waiting > 2 * len(serving)
         memory.carries.learn(increments, objectives, rate, len(serving), queues=queues, now_seconds=now_seconds)
-    learned = advisor.capacity.learned.get(Kind(*name, types.pop()))
     return memory.carries.ask(learned, memory.demand.mix(now_seconds), objectives, now_seconds)
 
 
@@ -117,13 +123,12 @@ def _recommend(
     promised: Sequence[SloStatus],
     group: Group,
     wish: Wish,
-    forecast: Forecast,
-    carried: Carried,
+    basis: Basis,
     waiting: float,
     lead: float,
     now_seconds: float,
 ) -> Recommendation:
-    model, role = name
+    (model, role), forecast, carried = name, basis.forecast, basis.carried
     grows = wish.count > group.count
     price = _dollars_per_hour(plan, members)
     who, there = f"{model} ({role})", group.count - group.lost
@@ -147,7 +152,7 @@ def _recommend(
             f"{carried.low:.2f} of them under the objectives{lost}."
         ),
         confidence=_confidence(group, carried),
-        meets_slo=(wish.count - group.lost) * carried.low >= forecast.q90,
+        meets_slo=basis.keeps(wish.count),
         evidence=(
             Evidence("forecast_arrival_rate_q50_per_second", forecast.horizon_seconds, forecast.q50),
             Evidence("forecast_arrival_rate_q90_per_second", forecast.horizon_seconds, forecast.q90),
@@ -173,17 +178,13 @@ def _recommend(
                 "itl_p99_seconds": None,
                 "goodput_ratio": None,
                 "dollars_per_hour": None if price is None else price / len(members) * count,
-                "meets_slo": True
-                if (count - group.lost) * carried.low >= forecast.q90
-                else False
-                if (count - group.lost) * carried.high < forecast.q50
-                else None,
+                "meets_slo": basis.keeps(count),
             }
-            for count in sorted({max(1, wish.count - 1), wish.count, wish.count + 1, group.count})
+            for count in basis.counts
         ),
         do_nothing={
             "replicas": group.count,
-            "meets_slo": there * carried.low >= forecast.q90,
+            "meets_slo": basis.keeps(group.count),
             "summary": (
                 f"{there} replicas carry {there * carried.low:.1f} requests/s; the rest waits"
                 if grows

@@ -80,7 +80,7 @@ def _proposed(one: Item) -> str:
 
 def _choice(choice: Mapping[str, Any]) -> str:
     known = [
-        f"{word} {_milliseconds(value)}"
+        f"{word} {_milliseconds(value)}{_between(choice.get(key.replace('_seconds', '_interval_seconds')))}"
         for word, key in (
             ("ITL p95", "itl_p95_seconds"),
             ("ITL p99", "itl_p99_seconds"),
@@ -108,6 +108,13 @@ def _keeps(part: Mapping[str, Any]) -> str:
     if kept is None:
         return ""
     return "; keeps what is promised" if kept else "; does not keep what is promised"
+
+
+def _between(ends: Sequence[float | None] | None) -> str:
+    """The interval of a prediction; one end that nobody can give is an open one."""
+    if not ends or ends[0] is None:
+        return ""
+    return f" ({_milliseconds(ends[0])} to {'no end' if ends[1] is None else _milliseconds(ends[1])})"
 
 
 def _milliseconds(seconds: float) -> str:

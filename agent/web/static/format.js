@@ -54,6 +54,7 @@ export function named(name, value) {
   if (value === true) return "yes";
   if (value === false) return "no";
   if (!isKnown(value)) return UNKNOWN;
+  if (Array.isArray(value)) return value.map((end) => named(name.replace("_interval", ""), end)).join(" to ");
   if (typeof value === "object") return JSON.stringify(value);
   if (typeof value !== "number") return String(value);
   if (/^burn_rate\b/.test(name)) return times(value);
