@@ -16,13 +16,17 @@ from agent.advice.capacity import (
 )
 from agent.advice.capacity_book import CapacityBook, Kind, Learned
 from agent.advice.domain import Domain, domain_of
+from agent.advice.engine_facts import WHERE, EngineFacts, engine_facts
 from agent.advice.proven import Proven, proven_load
 from agent.advice.rehearsal import Load
-from agent.advice.scene import DEFAULT_SEQUENCES, engine_of
+from agent.advice.scene import engine_of
 from agent.advice.step_model import LEAST_SAMPLES, StepModel
 from agent.advice.traffic import Traffic, traffic_of
+from agent.sli.count import TargetFacts
 from agent.stretch import EmptyStretchError, Stretch, names_in, read_stretch
 from agent.windows import Increment
+from probes.discovery.file import Found
+from probes.engine_args import engine_args
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +81,17 @@ def capacity_report(recording: Path, stretch: Stretch, question: CapacityQuestio
     Raises RecordingError for a bad file, EmptyStretchError where the stretch holds no engine, more than one, or too
     little of a busy one to learn from.
     """
-    target, increments = _engine_of(recording, stretch)
+    target, increments, found = _engine_of(recording, stretch)
     learned = _learned(recording, increments)
     steps = learned.steps
     if steps is None:
         raise EmptyStretchError(f"{recording}: {_why_no_model(learned, target)}")
     traffic = traffic_of(increments)
-    engine, assumed = _engine(learned, steps, increments, traffic, question)
+    facts = engine_facts([_facts_of(found)], increments)
+    engine, assumed = _engine(learned, steps, facts, traffic, question)
     load, lengths = _load(traffic, question)
-    domain = domain_of(learned.book.samples, steps, traffic, increments[0].key.model)
+    samples, name = learned.book.samples, increments[0].key.model
+    domain = domain_of(samples, steps, traffic, name, facts.refusals, facts.cautions)
     proven = proven_load(increments, question.objectives)
     if load is None:
         nothing = ("no lengths: the stretch has no requests; give --input-tokens and --output-tokens",)
@@ -158,7 +164,15 @@ def _answer(
     )
 
 
-def _engine_of(recording: Path, stretch: Stretch) -> tuple[str, list[Increment]]:
+def _facts_of(found: Found | None) -> TargetFacts | None:
+    """What the recording tells of its target; None where it tells nothing."""
+    if found is None:
+        return None
+    args, _ = engine_args(found.labels.get("engine_args", ""))
+    return TargetFacts("", "", None, labels=found.labels, engine_args=args)
+
+
+def _engine_of(recording: Path, stretch: Stretch) -> tuple[str, list[Increment], Found | None]:
     windows, recorded = read_stretch(recording, stretch)
     start = recorded.first_seconds if stretch.from_seconds is None else stretch.from_seconds
     end = recorded.last_seconds if stretch.to_seconds is None else stretch.to_seconds
@@ -170,7 +184,8 @@ def _engine_of(recording: Path, stretch: Stretch) -> tuple[str, list[Increment]]
             f"has {', '.join(engines)}; choose one with --target" if engines else "has no vLLM engine in this stretch"
         )
         raise EmptyStretchError(f"{recording}: {told}.")
-    return engines[0], sorted(increments, key=lambda increment: increment.to_seconds)
+    ordered = sorted(increments, key=lambda increment: increment.to_seconds)
+    return engines[0], ordered, recorded.found.get(engines[0])
 
 
 def _learned(recording: Path, increments: Sequence[Increment]) -> Learned:
@@ -182,17 +197,19 @@ def _learned(recording: Path, increments: Sequence[Increment]) -> Learned:
 
 
 def _engine(
-    learned: Learned, steps: StepModel, increments: Sequence[Increment], traffic: Traffic, question: CapacityQuestion
+    learned: Learned, steps: StepModel, facts: EngineFacts, traffic: Traffic, question: CapacityQuestion
 ) -> tuple[EngineCapacity, dict[str, Assumed]]:
-    engine, source = engine_of(learned, steps, increments, traffic)
+    engine, told = engine_of(learned, steps, traffic, facts)
+    source = told.words
     current = engine.limits.token_budget
     budget = question.max_num_batched_tokens or current
-    sequences = question.max_num_seqs or DEFAULT_SEQUENCES
+    sequences = question.max_num_seqs or engine.limits.max_sequences
+    seqs_source = "assumed: vLLM's default" if facts.max_sequences is None else f"said: {WHERE[facts.source]}"
     front_end = learned.front_end_seconds(current)
     assumed = {
         "max_num_batched_tokens": Assumed(budget, "asked" if question.max_num_batched_tokens else source),
         "current_max_num_batched_tokens": Assumed(current, source),
-        "max_num_seqs": Assumed(sequences, "asked" if question.max_num_seqs else "assumed: vLLM's default"),
+        "max_num_seqs": Assumed(sequences, "asked" if question.max_num_seqs else seqs_source),
         "front_end_seconds": Assumed(
             front_end,
             "requests that had the engine to themselves"

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.windows import Windows
-from probes.recording import EntryReader, read_entries
+from probes.discovery.file import Found
+from probes.recording import EntryReader, read_entries, target_in
 from probes.sample import ProbeResult
 from probes.spans.result import SpanResult
 
@@ -31,6 +32,7 @@ class Recorded:
     first_seconds: float = math.inf
     last_seconds: float = -math.inf
     targets: set[str] = field(default_factory=set)
+    found: dict[str, Found] = field(default_factory=dict)  # what it tells of its targets
     spans: list[tuple[float, SpanResult]] = field(default_factory=list)  # when each came; those up to the stretch's end
 
 
@@ -46,6 +48,8 @@ def read_stretch(recording: Path, stretch: Stretch) -> tuple[Windows, Recorded]:
         recorded.targets.add(entry.target)
         if stretch.to_seconds is not None and entry.at_seconds > stretch.to_seconds:
             continue
+        if (found := target_in(entry)) is not None:
+            recorded.found[entry.target] = found
         seen = reader.read(entry)
         if isinstance(seen, ProbeResult):
             windows.own.end(seen.target, seen.sent)

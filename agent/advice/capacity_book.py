@@ -3,13 +3,15 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from statistics import median
 from typing import Any, NamedTuple
 
 from agent.advice.step_model import LEAST_SAMPLES, StepModel, fit_step_model
 from agent.advice.step_samples import MOST_PER_CELL, SampleBook, Sampler, StepSample, prefilled_tokens
+from agent.advice.token_budget import TokenBudget, infer_token_budget
 from agent.model import LearnedEngine
+from agent.stats.buckets import Buckets
 from agent.windows import EngineKey, Increment
 
 REFIT_EVERY = 8  # new samples
@@ -18,6 +20,7 @@ DRIFT_SAMPLES = 12  # so many stretches in a row off by so much, to one side: th
 DRIFT_RATIO = 0.15
 FRONT_ENDS = 32
 LEAST_FRONT_ENDS = 3
+TELLING = ("step_tokens", "itl_seconds", "request_prompt_tokens")
 
 
 class Kind(NamedTuple):
@@ -39,6 +42,7 @@ class Learned:
     _fitted_at: int = 0
     _recent: deque[StepSample] = field(default_factory=lambda: deque(maxlen=DRIFT_SAMPLES))
     _lonely: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=FRONT_ENDS))
+    _observed: dict[str, Buckets] = field(default_factory=dict)
 
     @property
     def steps(self) -> StepModel | None:
@@ -62,6 +66,24 @@ class Learned:
             for recent in self._recent:
                 self.book.add(recent)
             self._lonely.clear()
+            self._observed.clear()
+
+    def observe(self, increment: Increment) -> None:
+        """Add up what tells the token budget."""
+        for signal in TELLING:
+            buckets = increment.histograms.get(signal)
+            if buckets is not None and buckets.count:
+                before = self._observed.get(signal)
+                self._observed[signal] = buckets if before is None else before + buckets
+
+    def token_budget(self, input_tokens: float | None) -> TokenBudget:
+        """The token budget as far as everything seen of this engine tells it."""
+        model, samples = self.steps, self.book.samples
+        sizes, gaps, prompts = map(self._observed.get, TELLING)
+        decode = 0.0
+        if model is not None:
+            decode = median(model.seconds(0.0, s.decoded_tokens / s.steps, s.kv_token_steps / s.steps) for s in samples)
+        return infer_token_budget(sizes, gaps, input_tokens, model, decode, prompts)
 
     def outline(self) -> dict[str, object]:
         """All of it, as plain values: the samples and the model fitted on them."""
@@ -74,6 +96,7 @@ class Learned:
             "fitted_at": self._fitted_at,
             "recent": [astuple(sample) for sample in self._recent],
             "lonely": list(self._lonely),
+            "observed": [(signal, seen.edges[:-1], seen.counts, seen.total) for signal, seen in self._observed.items()],
         }
 
     @classmethod
@@ -94,6 +117,7 @@ class Learned:
             int(form["fitted_at"]),
             deque(map(_sample, form["recent"]), DRIFT_SAMPLES),
             deque(((float(ttft), float(tokens)) for ttft, tokens in form["lonely"]), FRONT_ENDS),
+            {str(signal): _buckets(*rest) for signal, *rest in form["observed"]},
         )
 
     def add_lonely(self, ttft_seconds: float, prompt_tokens: float) -> None:
@@ -133,6 +157,7 @@ class CapacityBook:
             known = self.learned.get(kind)
             if known is None or abs(known.kv_capacity_tokens / capacity - 1) > CAPACITY_TOLERANCE:
                 known = self.learned[kind] = Learned(capacity, 1 if known is None else known.version + 1)
+            known.observe(increment)
             sample = self._samplers.setdefault(increment.key, Sampler()).take(increment)
             if sample is not None:
                 known.add(sample)
@@ -154,6 +179,11 @@ class CapacityBook:
 
 def _sample(numbers: Iterable[float]) -> StepSample:
     return StepSample(*map(float, numbers))
+
+
+def _buckets(edges: Iterable[float], counts: Iterable[float], total: float | None) -> Buckets:
+    """A histogram without its last edge, which is infinite."""
+    return Buckets((*map(float, edges), inf), tuple(map(float, counts)), None if total is None else float(total))
 
 
 def _told(kind: Kind, learned: Learned) -> LearnedEngine:

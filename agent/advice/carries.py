@@ -7,12 +7,15 @@ from typing import Any
 from agent.advice.capacity import Binding, EngineCapacity, Objective, Signal, max_rate
 from agent.advice.capacity_book import Learned
 from agent.advice.demand import Mix
+from agent.advice.engine_facts import EngineFacts
 from agent.advice.rehearsal import EngineLimits, Load
+from agent.advice.token_budget import TokenBudget, said_token_budget
 from agent.model import Slo
 from agent.signals.sums import add_up
 from agent.stats.buckets import split_at
 from agent.windows import Increment
 
+NOTHING_SAID = EngineFacts()
 SPREAD_RATIO = 0.9  # real lengths differ; an even spread so wide has the variance of a lognormal with CV 0.5
 MIX_MOVED = 0.15  # of any length: then the answer is another one
 ASKED_EVERY_SECONDS, ASKED_UNSURE_SECONDS = 300.0, 60.0
@@ -37,6 +40,7 @@ class Carried:
     binding: Binding | None
     error_ratio: float
     correction: float
+    budget: TokenBudget | None = None
 
 
 @dataclass(slots=True)
@@ -54,22 +58,31 @@ class Carries:
     _turned_at_seconds: float = 0.0
 
     def ask(
-        self, learned: Learned | None, mix: Mix | None, objectives: Sequence[Objective], now_seconds: float
+        self,
+        learned: Learned | None,
+        mix: Mix | None,
+        objectives: Sequence[Objective],
+        now_seconds: float,
+        facts: EngineFacts = NOTHING_SAID,
     ) -> Carried | None:
-        """None where no model is known or it is not to be trusted, or nothing is promised."""
+        """None where no model is known or it is not to be trusted, or nothing is promised. The token budget is the one
+        that is said, else inferred from everything seen of this kind of engine, else vLLM's default.
+        """
         steps = None if learned is None else learned.steps
         if learned is None or steps is None or mix is None or not objectives:
             return None
-        if steps.error_ratio > LARGEST_ERROR_RATIO:
+        if steps.error_ratio > LARGEST_ERROR_RATIO or facts.refusals:
             return None
         if self._is_old(mix, objectives, learned.version, now_seconds):
-            engine = EngineCapacity(steps, EngineLimits(kv_tokens=learned.kv_capacity_tokens))
+            budget = said_token_budget(facts) or learned.token_budget(mix.input_tokens)
+            most = facts.max_sequences or EngineLimits().max_sequences
+            engine = EngineCapacity(steps, EngineLimits(budget.tokens, most, learned.kv_capacity_tokens))
             load = Load(
                 mix.input_tokens, mix.output_tokens, rate=1.0, spread_ratio=SPREAD_RATIO, hit_ratio=mix.hit_ratio
             )
             limit = max_rate(engine, load, objectives)
             self._keep_correction(limit.low)
-            self._answer = Carried(limit.low, limit.value, limit.high, limit.binding, steps.error_ratio, 1.0)
+            self._answer = Carried(limit.low, limit.value, limit.high, limit.binding, steps.error_ratio, 1.0, budget)
             self._asked, self._asked_at_seconds = (mix, tuple(objectives), learned.version), now_seconds
         answer = self._answer
         if answer is None or answer.low < LEAST_SURE_RATIO * answer.value:
@@ -127,8 +140,9 @@ class Carries:
             objectives = (Objective(signal, float(limit), float(ratio)) for signal, limit, ratio in promised)
             question = Mix(*map(float, mix)), tuple(objectives), int(version)
         if said is not None:
-            low, value, high, binding, error, correction = said
-            said = Carried(float(low), float(value), float(high), binding, float(error), float(correction))
+            low, value, high, binding, error, correction, budget = said
+            known = None if budget is None else TokenBudget(int(budget[0]), budget[1], str(budget[2]))
+            said = Carried(float(low), float(value), float(high), binding, float(error), float(correction), known)
         return cls(
             float(form["correction"]),
             said,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from agent.advice.engine_facts import SPECULATION
 from agent.advice.rehearsal import Load
 from agent.advice.step_model import StepModel
 from agent.advice.step_samples import StepSample
@@ -68,9 +69,16 @@ class Domain:
 
 
 def domain_of(
-    samples: Sequence[StepSample], model: StepModel, traffic: Traffic, name: str, said: Sequence[str] = ()
+    samples: Sequence[StepSample],
+    model: StepModel,
+    traffic: Traffic,
+    name: str,
+    said: Sequence[str] = (),
+    cautions: Sequence[str] = (),
 ) -> Domain:
-    """The domain of a model fitted on these stretches. `said` are reasons known from the configuration."""
+    """The domain of a model fitted on these stretches. `said` (refusals) and `cautions` are what else is known of its
+    engines, such as from their arguments.
+    """
     sequences = [sample.decoded_tokens / sample.steps for sample in samples]
     kv = [sample.kv_token_steps / sample.steps for sample in samples]
     short, long = traffic.shortest_input_tokens, traffic.longest_input_tokens
@@ -79,15 +87,15 @@ def domain_of(
         (min(kv), max(kv)),
         None if short is None or long is None else (short, long),
         tuple(_refusals(samples, model, traffic, said)),
-        tuple(_cautions(name)),
+        tuple(dict.fromkeys((*_cautions(name), *cautions))),
         tuple(_warnings(model, traffic)),
     )
 
 
 def _refusals(samples: Sequence[StepSample], model: StepModel, traffic: Traffic, said: Sequence[str]) -> Iterator[str]:
     yield from said
-    if traffic.drafts:
-        yield "speculative decoding: a step gives more than one token, and drafts are steps that are not counted"
+    if traffic.drafts and SPECULATION not in said:
+        yield SPECULATION
     if model.error_ratio > LARGEST_ERROR_RATIO:
         yield (
             f"the law misses the median stretch by {100 * model.error_ratio:.0f} %: something else takes time "

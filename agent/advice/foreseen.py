@@ -10,6 +10,7 @@ from agent.advice.capacity import EngineCapacity, Objective, predict
 from agent.advice.capacity_book import Learned
 from agent.advice.carries import SPREAD_RATIO, Carried
 from agent.advice.demand import Mix
+from agent.advice.engine_facts import engine_facts
 from agent.advice.forecast import Forecast
 from agent.advice.rehearsal import Load
 from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene, engine_of
@@ -76,7 +77,8 @@ def foreseen(advice: Recommendation, basis: Basis, scene: Scene) -> Recommendati
     if steps is None:
         return advice
     traffic = traffic_of(scene.increments(group, LOAD_SECONDS))
-    engine, _ = engine_of(basis.learned, steps, scene.increments(group, LEARN_SECONDS), traffic)
+    told = engine_facts([scene.plan.targets.get(s.name) for s in group], scene.increments(group, LEARN_SECONDS))
+    engine, _ = engine_of(basis.learned, steps, traffic, told)
     said = {count: felt(engine, basis, count) for count in {*basis.counts, int(advice.current), int(advice.proposed)}}
     alternatives = tuple(
         {**setting, **_told(said[count])} for count, setting in zip(basis.counts, advice.alternatives, strict=True)

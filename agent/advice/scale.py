@@ -7,6 +7,7 @@ from math import sqrt
 from agent.advice.advisor import Advisor, GroupMemory, Named, by_group
 from agent.advice.capacity_book import Kind, Learned
 from agent.advice.carries import Carried, objectives_of
+from agent.advice.engine_facts import EngineFacts, engine_facts
 from agent.advice.foreseen import Basis
 from agent.advice.replicas import Group, Wish, wished
 from agent.model import Evidence, Recommendation, ReplicaWish, Slo, SloStatus, TargetStatus
@@ -55,7 +56,9 @@ def scale(
             group = replace(group, quality_ratio=0.0)
         serving = [member.name for member in members if member.health == "up"]
         learned = _learned(plan, advisor, members)
-        carried = _carried(learned, memory, serving, promised, windows, now_seconds)
+        newest = [increment for target in serving for increment in windows.on_page(target)]
+        facts = engine_facts([plan.targets.get(member.name) for member in members], newest)
+        carried = _carried(learned, facts, memory, serving, promised, windows, now_seconds)
         forecast = memory.forecaster.forecast()
         waiting = memory.demand.waiting(serving)
         bounds = (plan.advice.min_replicas, plan.advice.max_replicas)
@@ -83,6 +86,7 @@ def _learned(plan: Plan, advisor: Advisor, members: Sequence[TargetStatus]) -> L
 
 def _carried(
     learned: Learned | None,
+    facts: EngineFacts,
     memory: GroupMemory,
     serving: Sequence[str],
     promised: Sequence[SloStatus],
@@ -99,7 +103,7 @@ def _carried(
         increments = windows.between(now_seconds - LATEST_SECONDS, now_seconds, serving)
         rate, queues = sum(rates) / len(rates), waiting > 2 * len(serving)
         memory.carries.learn(increments, objectives, rate, len(serving), queues=queues, now_seconds=now_seconds)
-    return memory.carries.ask(learned, memory.demand.mix(now_seconds), objectives, now_seconds)
+    return memory.carries.ask(learned, memory.demand.mix(now_seconds), objectives, now_seconds, facts)
 
 
 def _drives(plan: Plan, slo: Slo, member: TargetStatus) -> bool:
@@ -160,6 +164,7 @@ def _recommend(
             Evidence("carried_per_replica_low_per_second", 0.0, carried.low),
             Evidence("carried_per_replica_per_second", 0.0, carried.value),
             Evidence("carried_correction_ratio", 0.0, carried.correction),
+            *_budget(carried),
             Evidence("requests_waiting", 0.0, waiting),
             Evidence("readings_ratio", 300.0, group.quality_ratio),
             Evidence("cold_start_seconds", 0.0, lead),
@@ -206,6 +211,12 @@ def _recommend(
         rollback=f"set the replica count of {who} back to {group.count}",
         verify_at_seconds=now_seconds + (lead if grows else 0.0) + VERIFY_SECONDS,
     )
+
+
+def _budget(carried: Carried) -> Iterator[Evidence]:
+    """The token budget that the model took, with its source behind the name."""
+    if carried.budget is not None:
+        yield Evidence(f"max_num_batched_tokens:{carried.budget.source}", 0.0, float(carried.budget.tokens))
 
 
 def _steps(members: Sequence[TargetStatus], group: Group, wish: Wish, who: str, *, grows: bool) -> tuple[str, ...]:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import get_args
 
 from agent.advice.capacity import EngineCapacity, Objective, Prediction, Signal
 from agent.advice.capacity_book import CapacityBook, Kind, Learned
 from agent.advice.domain import Domain, domain_of
+from agent.advice.engine_facts import EngineFacts, engine_facts
 from agent.advice.rehearsal import EngineLimits, Load
 from agent.advice.step_model import StepModel
-from agent.advice.token_budget import infer_token_budget
+from agent.advice.token_budget import TokenBudget, said_token_budget
 from agent.advice.traffic import Traffic, traffic_of
 from agent.model import SloStatus, TargetStatus
 from agent.plan import Plan
@@ -109,7 +109,8 @@ class GroupView:
 
     group: Sequence[TargetStatus]
     engine: EngineCapacity
-    budget_source: str
+    budget: TokenBudget
+    facts: EngineFacts
     load: Load
     traffic: Traffic
     domain: Domain
@@ -128,7 +129,8 @@ def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
         return None
     if traffic.input_tokens is None or traffic.output_tokens is None or (traffic.requests or 0.0) < LEAST_REQUESTS:
         return None
-    engine, source = engine_of(learned, steps, increments, traffic)
+    facts = engine_facts([scene.plan.targets.get(status.name) for status in group], increments)
+    engine, budget = engine_of(learned, steps, traffic, facts)
     reuse = traffic.hit_ratio or 0.0
     users = max(1, round(traffic.felt_running))
     load = Load(traffic.input_tokens, traffic.output_tokens, users, None, USUAL_SPREAD, reuse, traffic.hits_are_whole)
@@ -136,22 +138,19 @@ def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
     is_steady = (traffic.mean_running or 0.0) / len(group) > STEADY_RATIO * traffic.felt_running
     if is_steady and 0 < each < NOT_FULL * engine.full_rate(load):
         load = replace(load, concurrency=None, rate=each, routed_over=len(group))
-    domain = domain_of(learned.book.samples, steps, traffic, group[0].model)
+    domain = domain_of(learned.book.samples, steps, traffic, group[0].model, facts.refusals, facts.cautions)
     if domain.refusals_of(load, users):
         return None
-    return GroupView(group, engine, source, load, traffic, domain)
+    return GroupView(group, engine, budget, facts, load, traffic, domain)
 
 
 def engine_of(
-    learned: Learned, steps: StepModel, increments: Sequence[Increment], traffic: Traffic
-) -> tuple[EngineCapacity, str]:
-    """The engine with what its pages tell or let infer, and where its token budget comes from."""
-    samples = learned.book.samples
-    decode = median(steps.seconds(0.0, s.decoded_tokens / s.steps, s.kv_token_steps / s.steps) for s in samples)
-    sizes, gaps = observations(increments, "step_tokens"), observations(increments, "itl_seconds")
-    budget, source = infer_token_budget(sizes, gaps, traffic.input_tokens, steps, decode)
-    limits = EngineLimits(budget, DEFAULT_SEQUENCES, learned.kv_capacity_tokens)
-    return EngineCapacity(steps, limits, learned.front_end_seconds(budget) or 0.0), source
+    learned: Learned, steps: StepModel, traffic: Traffic, facts: EngineFacts
+) -> tuple[EngineCapacity, TokenBudget]:
+    """The engine with what is said of it, or its pages let infer, and where its token budget comes from."""
+    budget = said_token_budget(facts) or learned.token_budget(traffic.input_tokens)
+    limits = EngineLimits(budget.tokens, facts.max_sequences or DEFAULT_SEQUENCES, learned.kv_capacity_tokens)
+    return EngineCapacity(steps, limits, learned.front_end_seconds(budget.tokens) or 0.0), budget
 
 
 def observations(increments: Iterable[Increment], signal: str) -> Buckets | None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.advice.capacity import Objective, Prediction, Signal, predict
-from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, alternative, objectives_of
+from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, GroupView, Scene, alternative, objectives_of
+from agent.advice.token_budget import TokenBudget
 from agent.model import Evidence, Figure, Recommendation, SloStatus, TargetStatus
 from agent.signals.sums import add_up
 from agent.stats.buckets import share_over
@@ -83,6 +84,7 @@ def _advise(
         meets_slo=said.meets_slo,
         evidence=(
             Evidence(f"itl_seconds>{thresholds[0][1]:g}", LOAD_SECONDS, None if seen is None else seen.value),
+            Evidence(f"max_num_batched_tokens:{view.budget.source}", LEARN_SECONDS, float(current)),
             Evidence("requests_running_per_replica", LOAD_SECONDS, view.traffic.felt_running),
             Evidence("input_tokens_mean", LOAD_SECONDS, view.load.input_tokens),
             Evidence("prefill_seconds_per_token", LOAD_SECONDS, view.engine.steps.prefill_seconds_per_token),
@@ -98,7 +100,7 @@ def _advise(
         },
         side_effects=(
             "a prompt takes more steps: the longest gaps get shorter, but more gaps hold a part of one: p95 can rise",
-            f"the budget of now is {view.budget_source}: check it in the engine's arguments first",
+            f"the budget of now is {view.budget.words}{_check(view.budget)}",
             "the engine is restarted: its cache begins empty",
         ),
         steps=(
@@ -117,6 +119,10 @@ def budgets(current: int) -> list[int]:
     while found[-1] // 2 >= SMALLEST_BUDGET:
         found.append(found[-1] // 2)
     return found
+
+
+def _check(budget: TokenBudget) -> str:
+    return "" if budget.source in ("config", "pod") else ": check it in the engine's arguments first"
 
 
 def _share(said: Prediction) -> float | None:

@@ -2,7 +2,12 @@
 
 import pytest
 
+from agent.advice.capacity_book import Learned
 from agent.advice.carries import Carried, Carries, objectives_of
+from agent.advice.demand import Mix
+from agent.advice.engine_facts import EngineFacts
+from agent.advice.step_model import StepModel
+from agent.advice.step_samples import StepSample
 from agent.burn_windows import standard_pairs
 from agent.model import Slo
 from agent.stats.buckets import Buckets
@@ -69,3 +74,41 @@ def test_goodput_asks_for_both_of_its_limits() -> None:
 
 def test_without_a_model_nothing_is_said() -> None:
     assert carries().ask(None, None, OBJECTIVES, 0.0) is None
+
+
+def learned() -> Learned:
+    """An engine with a model; steps that hold several prompts of 600 tokens count up to 4096."""
+    none = ((0.0,) * 4,) * 4
+    model = StepModel(5e-3, 25e-6, 0.0, 30e-9, is_split_known=True, error_ratio=0.01, samples=99, covariance=none)
+    known = Learned(500_000.0, _model=model, _fitted_at=1)
+    known.book.add(StepSample(0.0, 3.0, 500.0, 2000.0, 4000.0, 4e6))
+    return known
+
+
+STEP_TOKENS = Buckets((1.0, 2048.0, 4096.0, float("inf")), (900.0, 50.0, 20.0, 0.0), None)
+MIX = Mix(600.0, 200.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "seen_steps", "budget"),
+    [
+        (EngineFacts(token_budget=1024, source="pod"), [STEP_TOKENS], (1024, "pod")),
+        (EngineFacts(), [STEP_TOKENS], (4096, "inferred")),
+        (EngineFacts(), [], (8192, "assumed")),
+    ],
+)
+def test_the_token_budget_is_the_one_said_else_inferred_else_assumed(
+    facts: EngineFacts, seen_steps: list[Buckets], budget: tuple[int, str]
+) -> None:
+    known = learned()
+    for steps in seen_steps:
+        key = EngineKey("v0", "vllm", "0", "m")
+        known.observe(Increment(key, 0.0, 10.0, {}, {"step_tokens": steps}, {}, restarted=False))
+    answer = Carries().ask(known, MIX, OBJECTIVES, 0.0, facts)
+    assert answer is not None
+    assert answer.budget is not None
+    assert (answer.budget.tokens, answer.budget.source) == budget
+
+
+def test_an_engine_that_the_law_does_not_describe_has_no_answer() -> None:
+    assert Carries().ask(learned(), MIX, OBJECTIVES, 0.0, EngineFacts(refusals=("LoRA",))) is None

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.advice.domain import domain_of
+from agent.advice.engine_facts import SPECULATION
 from agent.advice.rehearsal import Load
 from agent.advice.step_model import StepModel, fit_step_model
 from agent.advice.step_samples import StepSample
@@ -78,6 +79,18 @@ def test_an_architecture_that_reads_otherwise_is_not_extrapolated() -> None:
     domain = domain_of(*learned(), TRAFFIC, "openai/gpt-oss-120b")
     assert domain.refusals_of(LOAD, 30) == []
     assert "sliding-window" in domain.refusals_of(LOAD, 64)[0]
+
+
+def test_a_hybrid_cache_that_the_page_tells_of_is_not_extrapolated_either() -> None:
+    hybrid = ["state-space layers hold no KV"]
+    domain = domain_of(*learned(), TRAFFIC, "some-model", (), hybrid)
+    assert domain.refusals_of(LOAD, 30) == []
+    assert "state-space" in domain.refusals_of(LOAD, 64)[0]
+
+
+def test_speculation_is_refused_once_however_often_it_is_told() -> None:
+    domain = domain_of(*learned(), replace(TRAFFIC, drafts=10.0), "m", [SPECULATION])
+    assert domain.refusals == (SPECULATION,)
 
 
 def test_loads_and_prompts_far_from_those_seen_are_told() -> None:

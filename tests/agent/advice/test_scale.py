@@ -89,7 +89,7 @@ def test_explicit_zero_traffic_shrinks_to_one() -> None:
 
 def test_a_jump_is_answered_within_a_minute_with_evidence() -> None:
     """llm-d #399: current and proposed, the figures behind it, what it costs, how to undo it."""
-    fleet = WatchedFleet(lambda seconds: 4.0 if seconds < 600 else 16.0, 3)
+    fleet = WatchedFleet(lambda seconds: 4.0 if seconds < 600 else 16.0, 3, args="--max-num-batched-tokens 2048")
     fleet.go(600.0)
     before = len(fleet.memory.ledger.entries)
     fleet.go(65.0)
@@ -99,6 +99,7 @@ def test_a_jump_is_answered_within_a_minute_with_evidence() -> None:
     assert 5 <= advice.proposed <= 7
     known = {evidence.signal: evidence.value for evidence in advice.evidence}
     assert known["forecast_arrival_rate_q90_per_second"] == pytest.approx(20.0, rel=0.4)
+    assert known["max_num_batched_tokens:config"] == 2048, "what the model took, and who said so"
     assert advice.alternatives[0]["dollars_per_hour"] is not None
     assert advice.rollback == "set the replica count of m (aggregated) back to 3"
     settings = {str(other["setting"]): other for other in advice.alternatives}

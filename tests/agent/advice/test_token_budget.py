@@ -26,26 +26,47 @@ def gaps_up_to(edge: float) -> Buckets:
 
 
 def test_short_prompts_fill_steps_up_to_the_budget() -> None:
-    tokens, source = infer_token_budget(steps_up_to(2048.0), None, 300.0, STEPS, 6e-3)
-    assert tokens == 2048
-    assert "iteration_tokens_total" in source
+    found = infer_token_budget(steps_up_to(2048.0), None, 300.0, STEPS, 6e-3)
+    assert found.tokens == 2048
+    assert "iteration_tokens_total" in found.words
 
 
 def test_a_long_prompt_in_that_histogram_is_no_budget() -> None:
     """8,000 prompt tokens are counted in the step that ends them, though each step computed 2048."""
-    tokens, source = infer_token_budget(steps_up_to(8192.0), gaps_up_to(0.075), 8000.0, STEPS, 6e-3)
-    assert tokens == 2048, "a gap of 50 to 75 ms holds 1,760 to 2,760 tokens"
-    assert "50 to 75 ms" in source
+    found = infer_token_budget(steps_up_to(8192.0), gaps_up_to(0.075), 8000.0, STEPS, 6e-3)
+    assert found.tokens == 2048, "a gap of 50 to 75 ms holds 1,760 to 2,760 tokens"
+    assert "50 to 75 ms" in found.words
+
+
+def test_prompts_begun_in_the_step_before_do_not_double_the_budget() -> None:
+    """Prompts of 900 tokens and a budget of 2048: steps count up to 2,900, but none computes for longer than 57 ms."""
+    found = infer_token_budget(steps_up_to(4096.0), gaps_up_to(0.075), 900.0, STEPS, 6e-3)
+    assert (found.tokens, found.source) == (2048, "inferred")
+    assert "no gap is as long as 4096 tokens" in found.words
+
+
+def test_gaps_that_a_full_step_explains_leave_the_budget_as_it_is() -> None:
+    found = infer_token_budget(steps_up_to(4096.0), gaps_up_to(0.15), 900.0, STEPS, 6e-3)
+    assert found.tokens == 4096
+
+
+def test_steps_that_long_prompts_explain_are_no_budget() -> None:
+    """The mean is 1,000 tokens, but thirty prompts were longer than 8,192: they alone make steps that count so many."""
+    lengths = Buckets((1000.0, 10_000.0, 20_000.0, inf), (900.0, 30.0, 25.0, 0.0), None)
+    found = infer_token_budget(steps_up_to(16384.0), None, 1000.0, STEPS, 6e-3, lengths)
+    assert found.source == "assumed"
+    few = Buckets(lengths.edges, (900.0, 2.0, 0.0, 0.0), None)
+    assert infer_token_budget(steps_up_to(16384.0), None, 1000.0, STEPS, 6e-3, few).tokens == 16384
 
 
 def test_gaps_that_hold_whole_prompts_only_tell_the_least() -> None:
-    tokens, source = infer_token_budget(None, gaps_up_to(0.3), 8192.0, STEPS, 6e-3)
-    assert tokens == 8192
-    assert source.startswith("at least that")
+    found = infer_token_budget(None, gaps_up_to(0.3), 8192.0, STEPS, 6e-3)
+    assert found.tokens == 8192
+    assert found.words.startswith("at least that")
 
 
 @pytest.mark.parametrize("model", [None, STEPS])
 def test_where_nothing_shows_it_vllms_default_is_assumed_and_said(model: StepModel | None) -> None:
-    tokens, source = infer_token_budget(None, gaps_up_to(0.01), 300.0, model, 6e-3)
-    assert tokens == 8192
-    assert source.startswith("assumed")
+    found = infer_token_budget(None, gaps_up_to(0.01), 300.0, model, 6e-3)
+    assert found.tokens == 8192
+    assert found.words.startswith("assumed")

@@ -17,6 +17,7 @@ from agent.simulator.topology import Topology
 from agent.simulator.workload import OpenLoop, Prompts
 from agent.sli.count import TargetFacts
 from agent.tick import Memory, tick
+from probes.engine_args import engine_args
 from probes.page import SystemPage
 from probes.sample import Reading
 
@@ -35,13 +36,15 @@ SLOS = (
 @dataclass(slots=True)
 class WatchedFleet:
     """`rate` gives requests per second by seconds since the start; `fails` says which scrape (target, time) fails,
-    `hides` which line of a page is not there. The agents `beside` read the same pages with memories of their own.
+    `hides` which line of a page is not there, `args` how the engines are said to have been started. The agents `beside`
+    read the same pages with memories of their own.
     """
 
     rate: Callable[[float], float]
     replicas: int
     fails: Callable[[str, float], bool] = lambda _name, _at: False
     hides: Callable[[str, float], bool] = lambda _line, _at: False
+    args: str = ""
     memory: Memory = field(default_factory=Memory)
     effects: list[Effects] = field(default_factory=list)
     beside: list[Memory] = field(default_factory=list)
@@ -84,7 +87,8 @@ class WatchedFleet:
 
     def _planned(self) -> Plan:
         names = [replica.name for replica in self._fleet.replicas if replica.phase != "draining"]
-        facts = {name: TargetFacts("m", "aggregated", None, 0.0016) for name in names}
+        args, _ = engine_args(self.args)
+        facts = {name: TargetFacts("m", "aggregated", None, 0.0016, engine_args=args) for name in names}
         for gone in set(self.plan.targets) - set(names):
             self.memory.windows.forget(gone)
         return replace(self.plan, targets=facts)
