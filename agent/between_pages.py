@@ -44,16 +44,14 @@ class Pages:
 
 def by_engine(reading: Reading) -> dict[EngineKey, Raw]:
     """The numbers of each engine on a page."""
-    engines: dict[EngineKey, Raw] = defaultdict(Raw)
+    engines: dict[tuple[str, str], Raw] = defaultdict(Raw)
     for sample in reading.samples:
-        raw = engines[EngineKey(reading.target, reading.source, sample.engine, sample.model)]
+        raw = engines[sample.engine, sample.model]
         numbers = raw.counters if sample.kind == "counter" else raw.gauges
         numbers[_place(sample.signal, sample.label)] = sample.value
     for histogram in reading.histograms:
-        engines[EngineKey(reading.target, reading.source, histogram.engine, histogram.model)].histograms[
-            histogram.signal
-        ] = histogram
-    return engines
+        engines[histogram.engine, histogram.model].histograms[histogram.signal] = histogram
+    return {EngineKey(reading.target, reading.source, *place): raw for place, raw in engines.items()}
 
 
 def increment_between(last: Raw | None, raw: Raw, pages: Pages, key: EngineKey, *, restarted: bool) -> Increment:
@@ -93,9 +91,9 @@ def restarted_engines(
     if before is None:
         return frozenset()
     if before.process_start_seconds is not None and now.process_start_seconds is not None:
-        is_new = abs(before.process_start_seconds - now.process_start_seconds) > START_TOLERANCE_SECONDS
-        of_target = {key for key in known if key.target == now.target}
-        return frozenset(of_target | set(engines)) if is_new else frozenset()
+        if abs(before.process_start_seconds - now.process_start_seconds) <= START_TOLERANCE_SECONDS:
+            return frozenset()
+        return frozenset({key for key in known if key.target == now.target} | set(engines))
     return frozenset(
         key
         for key, raw in engines.items()

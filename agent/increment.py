@@ -5,13 +5,15 @@ added up changes by it: counters, observations, time. A gauge keeps its mean, it
 were.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final, NamedTuple
 
 from agent.own import Own, own_together
-from agent.raw import SignalKey
-from agent.stats.buckets import Buckets
+from agent.raw import ZERO, SignalKey
+from agent.stats.buckets import Buckets, merged
 
 COARSE_SECONDS: Final = 30.0  # so long are joined increments at most
 EVENTS: Final = ("gpu_xid_errors_total",)  # rare, and people are told when they happened: they keep their time
@@ -73,45 +75,58 @@ class Increment:
         return self.spreads or {place: Spread(value, value, 1) for place, value in self.gauges.items() if not place[1]}
 
 
-def joined(before: Increment, later: Increment) -> Increment | None:
-    """Both as one; None where that would be longer than COARSE_SECONDS, or lose a restart, a gap, a layout or the time
-    of an event.
+def first_stretch(increments: Iterable[Increment]) -> list[Increment]:
+    """As many of the first of these as can be one: not longer than COARSE_SECONDS together, and without losing a
+    restart, a gap, a layout or the time of an event.
     """
-    if later.restarted or before.to_seconds != later.from_seconds or before.from_seconds == before.to_seconds:
-        return None
-    if later.to_seconds - before.from_seconds > COARSE_SECONDS or _edges_differ(before, later):
-        return None
-    if any(_has_event(increment) for increment in (before, later)):
-        return None
-    histograms, counters = dict(before.histograms), dict(before.counters)
-    for signal, buckets in later.histograms.items():
-        histograms[signal] = histograms[signal] + buckets if signal in histograms else buckets
-    for place, rise in later.counters.items():
-        counters[place] = (counters.get(place, 0.0) + rise) or 0.0
-    spreads = dict(before.all_readings())
-    for place, spread in later.all_readings().items():
-        spreads[place] = _both(spreads[place], spread) if place in spreads else spread
+    stretch: list[Increment] = []
+    edges: dict[str, tuple[float, ...]] = {}
+    for increment in increments:
+        if stretch and not _fits(stretch, increment, edges):
+            break
+        stretch.append(increment)
+        edges.update((signal, buckets.edges) for signal, buckets in increment.histograms.items())
+    return stretch
+
+
+def joined(stretch: Sequence[Increment]) -> Increment:
+    """Increments of which `first_stretch` says that they can be one, as one."""
+    counters: dict[SignalKey, float] = {}
+    histograms: dict[str, list[Buckets]] = defaultdict(list)
+    spreads: dict[SignalKey, list[Spread]] = defaultdict(list)
+    for increment in stretch:
+        for place, rise in increment.counters.items():
+            counters[place] = (counters.get(place, ZERO) + rise) or ZERO
+        for signal, buckets in increment.histograms.items():
+            histograms[signal].append(buckets)
+        for place, spread in increment.all_readings().items():
+            spreads[place].append(spread)
     return replace(
-        later,
-        from_seconds=before.from_seconds,
+        stretch[-1],
+        from_seconds=stretch[0].from_seconds,
         counters=counters,
-        histograms=histograms,
-        spreads=spreads,
-        restarted=before.restarted,
-        own=own_together(before.own, later.own),
+        histograms={signal: whole for signal, parts in histograms.items() if (whole := merged(parts)) is not None},
+        spreads={place: _together(parts) for place, parts in spreads.items()},
+        restarted=stretch[0].restarted,
+        own=reduce(own_together, (increment.own for increment in stretch)),
     )
 
 
+def _fits(stretch: Sequence[Increment], later: Increment, edges: Mapping[str, tuple[float, ...]]) -> bool:
+    """Whether it can be one with those before; `edges` are theirs."""
+    first, last = stretch[0], stretch[-1]
+    if later.restarted or last.to_seconds != later.from_seconds or first.from_seconds == first.to_seconds:
+        return False
+    if later.to_seconds - first.from_seconds > COARSE_SECONDS or _has_event(last) or _has_event(later):
+        return False
+    return all(edges.get(signal, buckets.edges) == buckets.edges for signal, buckets in later.histograms.items())
+
+
 def _has_event(increment: Increment) -> bool:
-    return any(rise > 0 and signal in EVENTS for (signal, _), rise in increment.counters.items())
+    return any(signal in EVENTS and rise > 0 for (signal, _), rise in increment.counters.items())
 
 
-def _edges_differ(before: Increment, later: Increment) -> bool:
-    both = before.histograms.keys() & later.histograms.keys()
-    return any(before.histograms[signal].edges != later.histograms[signal].edges for signal in both)
-
-
-def _both(one: Spread, other: Spread) -> Spread:
-    readings = one.readings + other.readings
-    mean = (one.mean * one.readings + other.mean * other.readings) / readings
-    return Spread(mean, max(one.largest, other.largest), readings)
+def _together(spreads: Sequence[Spread]) -> Spread:
+    readings = sum(spread.readings for spread in spreads)
+    mean = sum(spread.mean * spread.readings for spread in spreads) / readings
+    return Spread(mean, max(spread.largest for spread in spreads), readings)

@@ -1,8 +1,8 @@
 """Counters and histograms as served, and how much they rose between two readings. What cannot be told is left out."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from operator import lt, sub
+from operator import sub
 
 from agent.stats.buckets import Buckets
 from probes.sample import HistogramSample
@@ -19,11 +19,15 @@ class Raw:
     histograms: dict[str, HistogramSample] = field(default_factory=dict)
     gauges: dict[SignalKey, float] = field(default_factory=dict)
 
-    def update(self, newer: "Raw") -> None:
-        """Take over newer numbers, but not a histogram that was not read at one instant: the next one counts."""
+    def update(self, newer: "Raw", observed: Collection[str]) -> None:
+        """Take over newer numbers, but not a histogram that was not read at one instant: the next one counts.
+
+        Of the `observed` ones it is known what is new in them, so they are whole.
+        """
         self.counters.update(newer.counters)
-        whole = {s: h for s, h in newer.histograms.items() if not _is_torn(self.histograms.get(s), h)}
-        self.histograms.update(whole)
+        for signal, histogram in newer.histograms.items():
+            if signal in observed or not _is_torn(self.histograms.get(signal), histogram):
+                self.histograms[signal] = histogram
         self.gauges = newer.gauges
 
 
@@ -53,11 +57,11 @@ def new_observations(before: HistogramSample | None, now: HistogramSample) -> Bu
         return all_observations(now)
     if before.edges != now.edges:
         return None
-    risen = tuple(map(sub, now.counts, before.counts))
-    if _shrank(risen):
-        return None
     total = None if before.total is None or now.total is None else now.total - before.total
-    return Buckets(now.edges, tuple([rise or ZERO for rise in (risen[0], *map(sub, risen[1:], risen))]), total)
+    if before.counts == now.counts:
+        return Buckets(now.edges, (ZERO,) * len(now.counts), total)
+    risen = _per_bucket_risen(before, now)
+    return None if min(risen) < 0 else Buckets(now.edges, tuple([rise or ZERO for rise in risen]), total)
 
 
 def all_observations(histogram: HistogramSample) -> Buckets:
@@ -73,9 +77,10 @@ def _is_torn(before: HistogramSample | None, now: HistogramSample) -> bool:
     """Some bucket shrank though the whole grew: the page was not read at one instant."""
     if before is None or before.edges != now.edges or before.counts[-1] > now.counts[-1]:
         return False
-    return _shrank(tuple(map(sub, now.counts, before.counts)))
+    return min(_per_bucket_risen(before, now)) < 0
 
 
-def _shrank(risen: tuple[float, ...]) -> bool:
-    """Whether some bucket did, by how much each cumulative count rose."""
-    return risen[0] < 0 or any(map(lt, risen[1:], risen))
+def _per_bucket_risen(before: HistogramSample, now: HistogramSample) -> tuple[float, ...]:
+    """How much each bucket rose, of two histograms with the same edges; below 0 where it shrank."""
+    risen = tuple(map(sub, now.counts, before.counts))
+    return risen[0], *map(sub, risen[1:], risen)

@@ -5,17 +5,17 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from agent.between_pages import Pages, by_engine, increment_between, is_of_an_earlier_process, restarted_engines
 from agent.increment import EngineKey as EngineKey  # noqa: PLC0414  here is where all the others look for them
 from agent.increment import Increment as Increment  # noqa: PLC0414
-from agent.increment import joined
+from agent.increment import COARSE_SECONDS, first_stretch, joined
 from agent.own import Own, OwnBuckets
 from agent.own_traffic import OwnTraffic
 from agent.raw import Raw
-from agent.stats.buckets import Buckets
+from agent.stats.buckets import Buckets, merged
 from agent.stats.time_buckets import TimeBuckets
 from probes.page import MOST_ENGINES
 from probes.sample import PageWarning, ProbeResult, Reading
@@ -29,6 +29,10 @@ OTHER_PROCESS = (
     "the page is of another process than the one before; is this address a load balancer? "
     "Name each replica as a target of its own"
 )
+
+
+MOST_TO_ADD_UP = 256  # so many increments wait to be added up into the totals, which many at once make cheap
+Totals = dict[tuple[EngineKey, str], Buckets]
 
 
 class ArrivedSpan(NamedTuple):
@@ -67,7 +71,8 @@ class Windows:
         self.probes: dict[str, deque[ProbeResult]] = defaultdict(deque)
         self.succeeded: set[str] = set()
         self.answered_at_seconds: dict[str, float] = {}  # of the newest canary that asked for a known answer
-        self.totals: dict[tuple[EngineKey, str], Buckets] = {}
+        self._totals: Totals = {}
+        self._to_add_up: list[Increment] = []  # those that are not in `_totals` yet
         self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
         self.raw: dict[EngineKey, Raw] = {}
         self.own = OwnTraffic()
@@ -108,7 +113,7 @@ class Windows:
             until = self.increments[key][-1].to_seconds if key in self.increments else None
             pages = Pages(before, reading, log.first_attempt_at_seconds, until)
             increment = increment_between(self.raw.get(key), raw, pages, key, restarted=key in restarted)
-            self.raw.setdefault(key, Raw()).update(raw)
+            self.raw.setdefault(key, Raw()).update(raw, increment.histograms)
             self._keep(increment)
         self._drop_engines_gone(reading, engines)
 
@@ -208,6 +213,12 @@ class Windows:
                 is_same = known is not None and known.high.edges == ours.high.edges
                 self.own_totals[after.key, signal] = known + ours if known is not None and is_same else ours
 
+    @property
+    def totals(self) -> Totals:
+        """All that each engine has observed since it is watched; they are added up when asked for."""
+        self._add_up()
+        return self._totals
+
     def gone(self) -> list[EngineKey]:
         """Engines that were forgotten since the last call."""
         gone, self._gone = self._gone, []
@@ -241,23 +252,36 @@ class Windows:
             kept.popleft()
             self._joined[increment.key] = max(0, self._joined[increment.key] - 1)
         self._join_older(increment.key, kept)
-        for signal, buckets in increment.histograms.items():
-            place = (increment.key, signal)
-            known = self.totals.get(place)
-            same_layout = known is not None and known.edges == buckets.edges
-            self.totals[place] = known + buckets if known is not None and same_layout else buckets
+        self._to_add_up.append(increment)
+        if len(self._to_add_up) >= MOST_TO_ADD_UP:
+            self._add_up()
 
     def _join_older(self, key: EngineKey, kept: deque[Increment]) -> None:
-        """Make few of the many increments that are older than `fine_seconds`."""
+        """Make few of the many increments that are older than `fine_seconds`, stretch by stretch, each when whole."""
         place, oldest_fine = self._joined[key], kept[-1].to_seconds - self.fine_seconds
-        while kept[place].to_seconds < oldest_fine:
-            both = joined(kept[place - 1], kept[place]) if place else None
-            if both is None:
-                place += 1
-            else:
-                kept[place - 1] = both
-                del kept[place]
+        while kept[place].to_seconds < oldest_fine - COARSE_SECONDS:
+            stretch = first_stretch(islice(kept, place, len(kept) - 1))
+            if len(stretch) > 1:
+                kept[place] = joined(stretch)
+                for _ in stretch[1:]:
+                    del kept[place + 1]
+            place += 1
         self._joined[key] = place
+
+    def _add_up(self) -> None:
+        """Add up what came since the last time. Where a histogram's edges changed, it begins anew."""
+        parts: dict[tuple[EngineKey, str], list[Buckets]] = defaultdict(list)
+        for increment in self._to_add_up:
+            for signal, buckets in increment.histograms.items():
+                place = (increment.key, signal)
+                alike = parts[place]
+                if not alike and place in self._totals:
+                    alike.append(self._totals[place])
+                if alike and alike[0].edges != buckets.edges:
+                    alike.clear()
+                alike.append(buckets)
+        self._totals |= {place: whole for place, alike in parts.items() if (whole := merged(alike)) is not None}
+        self._to_add_up.clear()
 
     def _bounded(self, engines: Mapping[EngineKey, Raw], log: TargetLog) -> Mapping[EngineKey, Raw]:
         """At most `most_engines` of one page, those that are known already first; what is left out is told."""

@@ -58,15 +58,21 @@ class Buckets:
 def merged(parts: Iterable[Buckets]) -> Buckets | None:
     """All parts together; None when there are none. Parts of one layout are added column by column, which is fast."""
     layouts: dict[tuple[float, ...], list[Buckets]] = {}
+    edges, alike = None, list[Buckets]()
     for part in parts:
-        layouts.setdefault(part.edges, []).append(part)
+        if part.edges is not edges:  # of one page after the other they are the same object
+            edges = part.edges
+            alike = layouts.setdefault(edges, [])
+        alike.append(part)
     sums = [_column_sums(edges, alike) for edges, alike in layouts.items()]
     return reduce(lambda left, right: left + right, sums) if sums else None
 
 
 def _column_sums(edges: tuple[float, ...], parts: list[Buckets]) -> Buckets:
+    if len(parts) == 2:  # noqa: PLR2004  a pair is added faster as one
+        return parts[0] + parts[1]
     totals = [part.total for part in parts if part.total is not None]
-    counts = tuple(map(sum, zip(*(part.counts for part in parts), strict=True)))
+    counts = tuple([count or 0.0 for count in map(sum, zip(*(part.counts for part in parts), strict=True))])
     return Buckets(edges, counts, sum(totals) if len(totals) == len(parts) else None)
 
 

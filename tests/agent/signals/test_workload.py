@@ -52,8 +52,7 @@ def test_arrivals_are_what_ended_and_what_is_newly_inside() -> None:
 def test_a_reading_whose_last_page_lacks_the_queue_is_none_of_the_concurrency() -> None:
     """Two readings that were joined: the first page told what is inside, the second did not."""
     lacking = replace(step(1, 1), gauges={})
-    both = joined(step(0, 1), lacking)
-    assert both is not None
+    both = joined([step(0, 1), lacking])
     found = load([step(-1, 1, running=7.0), both])
     assert found.concurrency is not None
     assert found.concurrency.mean == 7
