@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Severity = Literal["page", "ticket"]
 Tier = Literal["fast", "slow", "trend"]
@@ -28,9 +28,11 @@ class Figure:
     ci_high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Events of an SLI. `undecided` ones are known to have happened, but not on which side of the threshold."""
+class Counts(NamedTuple):
+    """Events of an SLI. `undecided` ones are known to have happened, but not on which side of the threshold.
+
+    A tuple, because every tick makes hundreds of them.
+    """
 
     good: float = 0.0
     bad: float = 0.0
@@ -40,7 +42,7 @@ class Counts:
     def total(self) -> float:
         return self.good + self.bad + self.undecided
 
-    def __add__(self, other: "Counts") -> "Counts":
+    def __add__(self, other: "Counts") -> "Counts":  # type: ignore[override]  # of counts, and no longer tuple
         return Counts(self.good + other.good, self.bad + other.bad, self.undecided + other.undecided)
 
 

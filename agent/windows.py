@@ -9,9 +9,9 @@ from itertools import islice, takewhile
 from typing import NamedTuple
 
 from agent.between_pages import Pages, by_engine, increment_between, is_of_an_earlier_process, restarted_engines
+from agent.increment import COARSE_SECONDS, first_stretch, joined
 from agent.increment import EngineKey as EngineKey  # noqa: PLC0414  here is where all the others look for them
 from agent.increment import Increment as Increment  # noqa: PLC0414
-from agent.increment import COARSE_SECONDS, first_stretch, joined
 from agent.own import Own, OwnBuckets
 from agent.own_traffic import OwnTraffic
 from agent.raw import Raw

@@ -1,10 +1,11 @@
 """Counting: what came in since the last tick becomes good, bad and undecided events of every SLO."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from agent.model import Counts, SliName, SliSource, Slo
+from agent.model import Counts, SliSource, Slo
 from agent.sli.canary import canary_events
 from agent.sli.composites import Joined
 from agent.sli.engine import (
@@ -12,11 +13,11 @@ from agent.sli.engine import (
     ended_requests,
     engine_counts,
     inside_at_end,
+    outcomes_of,
     pending_for,
     waits_for_first_token,
 )
 from agent.sli.legs import HALVES, Legs, decode_limit
-from agent.sli.pending import Ended
 from agent.sli.router import RouterBook
 from agent.sli.slices import Slices
 from agent.sli.span import span_counts
@@ -47,6 +48,7 @@ class TargetFacts:
 
 
 Definition = tuple[object, ...]
+Asking = tuple[tuple[Slo, Balance | None], ...]  # SLOs of one question, each with its balance of an engine
 
 
 @dataclass(slots=True)
@@ -64,6 +66,17 @@ class PendingBook:
     _has_both_halves: bool = False
     _of: tuple[tuple[Slo, ...], Mapping[str, TargetFacts]] | None = None  # what the rest was kept for
     _concerned: dict[tuple[str, str, SliSource], tuple[Slo, ...]] = field(default_factory=dict)
+    _asked: dict[EngineKey, tuple[Asking, ...]] = field(default_factory=dict)
+
+    def asked(self, key: EngineKey) -> tuple[Asking, ...]:
+        """The SLOs that count what this engine does, those of one question together, as of the last `keep`."""
+        if key not in self._asked:
+            by_question: dict[Definition, list[tuple[Slo, Balance | None]]] = defaultdict(list)
+            for slo in self.concerned(key.target, key.model, "engine"):
+                if slo.engine is None or slo.engine == key.engine:
+                    by_question[slo.sli, slo.threshold_seconds, slo.ttft_seconds].append((slo, self.of(slo, key)))
+            self._asked[key] = tuple(map(tuple, by_question.values()))
+        return self._asked[key]
 
     def of(self, slo: Slo, key: EngineKey) -> Balance | None:
         place = (slo.name, key)
@@ -90,11 +103,10 @@ class PendingBook:
 
     def record(self, slo: Slo, windows: Windows, since: float, until: float, counts: Counts) -> None:
         """Events that arose in (since, until] become the SLO's; where it counts slices, the slice's first."""
-        numbers = counts.good, counts.bad, counts.undecided
         if slo.slice_seconds is None:
-            windows.events[slo.name].count(since, until, numbers)
+            windows.events[slo.name].count(since, until, counts)
         else:
-            self.slices.setdefault(slo.name, Slices()).count(slo.slice_seconds, since, until, numbers)
+            self.slices.setdefault(slo.name, Slices()).count(slo.slice_seconds, since, until, counts)
 
     def judge_slices(self, windows: Windows, now_seconds: float) -> None:
         """Slices that are over by now become events of their SLOs, as of the last `keep`."""
@@ -127,6 +139,7 @@ class PendingBook:
         for place in [place for place in self.routers.overdrawn if place[1] in lost]:
             del self.routers.overdrawn[place]
         for key in lost:
+            self._asked.pop(key, None)
             self.spans.pop((key.target, key.model), None)
             for source in get_args(SliSource):
                 self._concerned.pop((key.target, key.model, source), None)
@@ -137,7 +150,7 @@ class PendingBook:
         """
         if self._of is not None and self._of[0] is slos and self._of[1] is targets:
             return
-        self._of, self._concerned = (slos, targets), {}
+        self._of, self._concerned, self._asked = (slos, targets), {}, {}
         self._has_both_halves = {facts.role for facts in targets.values()} >= set(HALVES)
         now = {slo.name: _definition(slo) for slo in slos}
         now |= {slo.name: tuple(f"{name}: {now[name]!r}" for name in slo.all_of) for slo in slos if slo.all_of}
@@ -202,21 +215,16 @@ def count_events(
 
 def _count_increment(increment: Increment, windows: Windows, pending: PendingBook) -> None:
     """One increment for every SLO it concerns: what SLOs of one question ask of it is read once."""
-    key, since, until = increment.key, increment.from_seconds, increment.to_seconds
-    ended: dict[tuple[SliName, float | None, float | None], Ended] = {}
+    since, until, outcomes = increment.from_seconds, increment.to_seconds, outcomes_of(increment)
     waiting, inside = (inside_at_end(increment, first_token=is_first) for is_first in (True, False))
-    for slo in pending.concerned(key.target, key.model, "engine"):
-        if slo.engine is not None and slo.engine != key.engine:
-            continue
-        question = (slo.sli, slo.threshold_seconds, slo.ttft_seconds)
-        ends = ended.get(question)
-        if ends is None:
-            ends = ended[question] = ended_requests(slo, increment)
-        found = waiting if waits_for_first_token(slo) else inside
-        counts = engine_counts(slo, increment, ends, pending.of(slo, key), found)
-        counts = pending.once(slo, increment, counts)
-        windows.events[slo.name].begin(until)
-        pending.record(slo, windows, since, until, counts)
+    for asking in pending.asked(increment.key):
+        ended = ended_requests(asking[0][0], increment, outcomes)
+        for slo, balance in asking:
+            found = waiting if waits_for_first_token(slo) else inside
+            counts = engine_counts(slo, increment, ended, balance, found)
+            counts = pending.once(slo, increment, counts)
+            windows.events[slo.name].begin(until)
+            pending.record(slo, windows, since, until, counts)
 
 
 def _count_spans(spans: list[ArrivedSpan], windows: Windows, pending: PendingBook) -> None:

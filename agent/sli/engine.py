@@ -1,6 +1,7 @@
 """Good and bad requests as the engine counts them: every user's, without those of our canaries that were found."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from agent.model import Counts, SliName, Slo
 from agent.own import Own
@@ -24,12 +25,27 @@ HISTOGRAMS: Mapping[SliName, str] = {
 UNTIL_THE_END: tuple[SliName, ...] = ("availability", "e2e")
 UNTIL_FIRST_TOKEN: tuple[SliName, ...] = ("ttft", "queue", "goodput")  # pending are those in the queue
 Balance = PendingRequests | JointRequests
+NOTHING_OWN = Own()
 
 
-def ended_requests(slo: Slo, increment: Increment) -> Ended:
+class Outcomes(NamedTuple):
+    """The users' requests of one increment by how they ended."""
+
+    answered: float
+    failed: float
+    refused: float
+
+
+def outcomes_of(increment: Increment) -> Outcomes:
+    """What `ended_requests` asks of an increment whatever the question."""
+    refused = sum(increment.users("requests_rejected_total").values())
+    return Outcomes(_finished(increment, ANSWERED_REASONS), _finished(increment, FAILED_REASONS), refused)
+
+
+def ended_requests(slo: Slo, increment: Increment, outcomes: Outcomes) -> Ended:
     """The requests that ended in one increment, by what their end says to an SLO; the same for all of one question."""
     if slo.sli == "availability":
-        return _answers(slo, increment)
+        return _answers(slo, increment, outcomes)
     if slo.sli == "goodput":
         return _split(increment, "ttft_seconds", slo.ttft_seconds)
     return _split(increment, HISTOGRAMS[slo.sli], slo.threshold_seconds)
@@ -99,13 +115,12 @@ def _users(increment: Increment, signal: str, threshold: float, counts: Counts) 
     return Counts(good, bad, max(0.0, counts.total - low.total - good - bad))
 
 
-def _answers(slo: Slo, increment: Increment) -> Ended:
+def _answers(slo: Slo, increment: Increment, outcomes: Outcomes) -> Ended:
     """Failed and refused requests are bad, and so are answers that took too long for certain (the E2E histogram).
 
     Which of the late ones also failed is not known: as many as could have are undecided.
     """
-    refused = sum(increment.users("requests_rejected_total").values())
-    answered, failed = (_finished(increment, reasons) for reasons in (ANSWERED_REASONS, FAILED_REASONS))
+    answered, failed, refused = outcomes
     buckets = increment.histograms.get("e2e_seconds")
     if buckets is None or slo.threshold_seconds is None:
         return Ended(answered=answered, bad=failed, refused=refused)
@@ -130,10 +145,10 @@ def waits_for_first_token(slo: Slo) -> bool:
 
 def inside_at_end(increment: Increment, *, first_token: bool) -> Inside | None:
     """The requests in the engine at the end of an increment; None where its page does not say."""
-    running, waiting = (increment.gauges.get((gauge, "")) for gauge in ("requests_running", "requests_waiting"))
+    running, waiting = increment.gauges.get(("requests_running", "")), increment.gauges.get(("requests_waiting", ""))
     if running is None or waiting is None:
         return None
-    own = increment.own or Own()
+    own = increment.own or NOTHING_OWN
     total = max(0.0, running + waiting - own.in_flight)
     if not first_token:
         return Inside(total, total)

@@ -26,14 +26,8 @@ class Ended(NamedTuple):
     undecided: float = 0.0
     refused: float = 0.0
 
-    @property
-    def left(self) -> float:
-        """How many of them were in flight before."""
-        return self.in_time + self.answered + self.bad + self.undecided
 
-
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(NamedTuple):
     """Requests in an engine at one reading: `pending` ones have not reached the end that is waited for, of `total`.
 
     `preempted` ones since the last reading went back to the queue, and may have had their first token before.
@@ -63,39 +57,48 @@ class PendingRequests:
 
         Requests in flight when the process died got no answer: they are bad.
         """
-        lost = 0.0
-        if restarted:
-            lost = max(0.0, self._in_flight - self._charged)
-            self._arrivals.clear()
-            self._arrived = self._gone = self._in_flight = self._preempted = self._charged = self._uncleared = 0.0
-            self._unread = 0.0
-        late = self._balance(at_seconds, ended, inside)
-        newly = max(0.0, ended.bad + late - self._charged)
-        undecided, answered = ended.undecided, ended.answered
-        if newly or ended.bad or self._uncleared:
-            self._charged += newly - ended.bad
-            self._uncleared = max(0.0, self._uncleared + newly - ended.bad)
+        lost = self._begin_anew() if restarted else 0.0
+        in_time, answered, bad, undecided, refused = ended
+        left = in_time + answered + bad + undecided  # how many of them were in flight before
+        late = self._late(at_seconds, left, inside)
+        newly = bad + late - self._charged if bad + late > self._charged else 0.0
+        if newly or bad or self._uncleared:
+            self._charged += newly - bad
+            self._uncleared = max(0.0, self._uncleared + newly - bad)
             undecided, answered = self._clear(undecided), self._clear(answered)
         if inside is not None and self._charged > inside.total:
             self._charged = inside.total
-        return Counts(ended.in_time + answered, newly + lost + ended.refused, undecided)
+        return Counts(in_time + answered, newly + lost + refused, undecided)
 
-    def _balance(self, at_seconds: float, ended: Ended, inside: Inside | None) -> float:
-        """How many of the pending requests are late for certain."""
+    def _begin_anew(self) -> float:
+        """With a new process; returns how many were in flight in the old one and not counted yet."""
+        lost = max(0.0, self._in_flight - self._charged)
+        self._arrivals.clear()
+        self._arrived = self._gone = self._in_flight = self._preempted = self._charged = self._uncleared = 0.0
+        self._unread = 0.0
+        return lost
+
+    def _late(self, at_seconds: float, left: float, inside: Inside | None) -> float:
+        """How many of the pending requests are late for certain; `left` ended since the last reading."""
         if inside is None:
-            self._unread += ended.left
+            self._unread += left
             return 0.0
-        self._preempted = min(self._preempted + inside.preempted, inside.pending)
+        if self._preempted or inside.preempted:
+            self._preempted = min(self._preempted + inside.preempted, inside.pending)
         in_flight = inside.pending - self._preempted
-        left, self._unread = self._unread + ended.left, 0.0
+        left, self._unread = self._unread + left, 0.0
         balance = left + in_flight - self._in_flight
-        self._arrived += max(0.0, balance)
-        self._gone += left + max(0.0, -balance)
+        if balance > 0:
+            self._arrived += balance
+            self._gone += left
+        else:
+            self._gone += left - balance
         self._in_flight = in_flight
         if self._arrivals and at_seconds < self._arrivals[-1][0]:
             self._set_back(self._arrivals[-1][0] - at_seconds)
         self._arrivals.append((at_seconds, self._arrived))
-        return min(max(0.0, self._arrived_by(at_seconds - self.deadline_seconds) - self._gone), in_flight)
+        late = self._arrived_by(at_seconds - self.deadline_seconds) - self._gone
+        return min(late, in_flight) if late > 0 else 0.0
 
     def _set_back(self, seconds: float) -> None:
         """The clock was: who is inside has waited as long as before."""
@@ -103,6 +106,8 @@ class PendingRequests:
 
     def _clear(self, ends: float) -> float:
         """These ends without the ones that were charged as late while they were pending."""
+        if not self._uncleared:
+            return ends
         known = min(ends, self._uncleared)
         self._uncleared -= known
         return ends - known

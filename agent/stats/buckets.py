@@ -69,7 +69,7 @@ def merged(parts: Iterable[Buckets]) -> Buckets | None:
 
 
 def _column_sums(edges: tuple[float, ...], parts: list[Buckets]) -> Buckets:
-    if len(parts) == 2:  # noqa: PLR2004  a pair is added faster as one
+    if len(parts) == 2:  # a pair is added faster as one
         return parts[0] + parts[1]
     totals = [part.total for part in parts if part.total is not None]
     counts = tuple([count or 0.0 for count in map(sum, zip(*(part.counts for part in parts), strict=True))])
@@ -124,11 +124,10 @@ def numbers_at(buckets: Buckets, threshold: float) -> tuple[float, float, float]
     """`split_at` without its noun, for the many."""
     edges, counts = buckets.edges, buckets.counts
     inside = bisect_right(edges, threshold)  # so many buckets end at or below it
-    good = float(sum(counts[:inside]))
+    good = sum(counts[:inside], 0.0)
     if threshold <= 0 or (inside and edges[inside - 1] == threshold):
-        return good, float(sum(counts[inside:])), 0.0
-    around = float(counts[inside]) if inside < len(counts) else 0.0
-    return good, float(sum(counts[inside + 1 :])), around
+        return good, sum(counts[inside:], 0.0), 0.0
+    return good, sum(counts[inside + 1 :], 0.0), sum(counts[inside : inside + 1], 0.0)
 
 
 def share_over(buckets: Buckets, threshold: float, *, are_independent: bool = True) -> Figure | None:

@@ -112,11 +112,14 @@ class TimeBuckets:
 
 @lru_cache(maxsize=64)
 def _shares(
-    from_seconds: float, to_seconds: float, first: int, last: int, head: int, width: float, size: int
-) -> tuple[tuple[int, float], ...]:
-    """(place, part of the events that came up to its end) of the buckets from `first` to the head; many SLOs ask."""
+    from_seconds: float, to_seconds: float, head: int, width: float, size: int
+) -> tuple[int, tuple[tuple[int, float], ...]]:
+    """The first bucket that an event of (from, to] is in, and (place, part of the events that came up to its end) of
+    those from there to the head; many SLOs ask.
+    """
+    first, last = max(floor(from_seconds / width), head - size), floor(to_seconds / width)
     span = to_seconds - from_seconds
-    return tuple(
+    return first, tuple(
         (bucket % size, 1.0 if bucket >= last else ((bucket + 1) * width - from_seconds) / span)
         for bucket in range(first, head)
     )
@@ -143,23 +146,20 @@ class _Tier:
 
     def add(self, from_seconds: float, to_seconds: float, numbers: Numbers, totals: Numbers) -> None:
         """Count events; `totals` are those before them."""
-        first, last = floor(from_seconds / self.width), floor(to_seconds / self.width)
-        head = self.head
-        if head is None or last > head:
-            head = self._advance(last, totals)
-        if first >= head:
+        if to_seconds >= self.head_end_seconds or self.head is None:
+            self._advance(floor(to_seconds / self.width), totals)
+        if self.head is None or from_seconds >= self.head_start_seconds:
             return
         good, bad, undecided = numbers
-        first = max(first, head - self.size)
+        first, shares = _shares(from_seconds, to_seconds, self.head, self.width, self.size)
         if self._changed_from is None or first < self._changed_from:
             self._changed_from = first
-        shares = _shares(from_seconds, to_seconds, first, last, head, self.width, self.size)
         for ends, number in ((self._good, good), (self._bad, bad), (self._undecided, undecided)):
             if number:
                 for place, share in shares:
                     ends[place] += number * share
 
-    def _advance(self, bucket: int, totals: Numbers) -> int:
+    def _advance(self, bucket: int, totals: Numbers) -> None:
         if self.head is None:
             self._allocate()
             before = bucket
@@ -172,7 +172,6 @@ class _Tier:
             place = index % size
             self._good[place], self._bad[place], self._undecided[place] = good, bad, undecided
         self._set_head(bucket)
-        return bucket
 
     def _allocate(self) -> None:
         self._good, self._bad, self._undecided = (array("d", bytes(8 * self.size)) for _ in range(3))

@@ -7,7 +7,14 @@ from plain_time_buckets import TimeBuckets
 from agent.model import Counts, Events, Slo
 from agent.sli.canary import canary_events
 from agent.sli.count import TargetFacts, concerns
-from agent.sli.engine import ended_requests, engine_counts, inside_at_end, pending_for, waits_for_first_token
+from agent.sli.engine import (
+    ended_requests,
+    engine_counts,
+    inside_at_end,
+    outcomes_of,
+    pending_for,
+    waits_for_first_token,
+)
 from agent.sli.pending import PendingRequests
 from agent.stats.buckets import Buckets
 from agent.windows import EngineKey, Increment
@@ -30,7 +37,8 @@ class PlainCounting:
                 if key.source == "vllm" and concerns(slo, self.targets.get(key.target), key.model):
                     balance = self.balances.setdefault((slo.name, key), pending_for(slo))
                     inside = inside_at_end(increment, first_token=waits_for_first_token(slo))
-                    counts = engine_counts(slo, increment, ended_requests(slo, increment), balance, inside)
+                    ended = ended_requests(slo, increment, outcomes_of(increment))
+                    counts = engine_counts(slo, increment, ended, balance, inside)
                     buckets.begin(increment.to_seconds)
                     buckets.add(Events(increment.from_seconds, increment.to_seconds, counts))
             for result in probes if slo.source == "canary" else ():
