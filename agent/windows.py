@@ -5,7 +5,7 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice, takewhile
+from itertools import islice
 from typing import NamedTuple
 
 from agent.between_pages import Pages, by_engine, increment_between, is_of_an_earlier_process, restarted_engines
@@ -229,8 +229,12 @@ class Windows:
         wanted = set(targets)
         for key, increments in self.increments.items():
             if key.target in wanted:
-                newest_first = takewhile(lambda i: i.to_seconds > start_seconds, reversed(increments))
-                yield from reversed([i for i in newest_first if i.to_seconds <= end_seconds])
+                newest_first = []
+                for increment in reversed(increments):
+                    if increment.to_seconds <= start_seconds:
+                        break
+                    newest_first.append(increment)
+                yield from (i for i in reversed(newest_first) if i.to_seconds <= end_seconds)
 
     def _begin_anew(self, log: TargetLog, reading: Reading) -> None:
         """What was read by a clock that was ahead cannot be compared with what comes now; what it counted stays."""

@@ -93,9 +93,9 @@ def _against(events: TimeBuckets | None, end: float, seconds: float, days: int) 
     start = end - seconds
     if events.began_at_seconds > start - days * DAY_SECONDS:
         return None
-    now = sum(events.numbers_since(start)) - sum(events.numbers_since(end))
+    now = events.since(start).total - events.since(end).total
     shift = days * DAY_SECONDS
-    then = sum(events.numbers_since(start - shift)) - sum(events.numbers_since(end - shift))
+    then = events.since(start - shift).total - events.since(end - shift).total
     return now / then if then > 0 else None
 
 

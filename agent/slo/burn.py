@@ -45,7 +45,7 @@ def burn(
 
 def burn_rate(slo: Slo, counts: Counts, coverage_ratio: float = 1.0) -> float | None:
     """bad / total / budget; 1 spends exactly the whole budget by the end of the period. None without events."""
-    total = counts.good + counts.bad + counts.undecided
+    total = sum(counts)
     if total <= 0 or coverage_ratio <= 0:
         return None
     return bad_events(slo, counts) / (total / coverage_ratio) / slo.budget_ratio
@@ -53,7 +53,7 @@ def burn_rate(slo: Slo, counts: Counts, coverage_ratio: float = 1.0) -> float | 
 
 def bad_events(slo: Slo, counts: Counts) -> float:
     """Events that spend budget: the bad ones, and the undecided ones where the SLO counts them so."""
-    return counts.bad + (counts.undecided if slo.undecided == "bad" else 0.0)
+    return counts.bad + counts.undecided if slo.undecided == "bad" else counts.bad
 
 
 def expected_events(slo: Slo, events: TimeBuckets, now_seconds: float) -> float | None:
@@ -61,7 +61,7 @@ def expected_events(slo: Slo, events: TimeBuckets, now_seconds: float) -> float 
     coverage = events.coverage_ratio(slo.period_seconds, now_seconds)
     if coverage * slo.period_seconds < VOLUME_KNOWN_SECONDS:
         return None
-    return sum(events.numbers_since(now_seconds - slo.period_seconds)) / coverage or None
+    return events.since(now_seconds - slo.period_seconds).total / coverage or None
 
 
 def _reason(
@@ -69,7 +69,8 @@ def _reason(
 ) -> str:
     if short_rate is None or long_rate is None:
         return "no_events"
-    if min(short_rate, long_rate) <= pair.factor * (1 + ROUNDING_RATIO):
+    allowed = pair.factor * (1 + ROUNDING_RATIO)
+    if short_rate <= allowed or long_rate <= allowed:
         return "within_budget"
     bad = bad_events(slo, long)
     if bad < slo.min_bad_events:

@@ -62,12 +62,12 @@ def seconds_within(spans: Sequence[Span], start_seconds: float, end_seconds: flo
 
 def counted(events: TimeBuckets, start_seconds: float, now_seconds: float, spans: Sequence[Span]) -> Counts:
     """Events after `start_seconds` up to now, without those of the spans."""
-    numbers = events.numbers_since(start_seconds)
+    counts = events.since(start_seconds)
     for begin, end in spans:
         if end > start_seconds and begin < now_seconds:
             out = _between(events, max(begin, start_seconds), end)
-            numbers = (max(0.0, numbers[0] - out[0]), max(0.0, numbers[1] - out[1]), max(0.0, numbers[2] - out[2]))
-    return Counts(*numbers)
+            counts = _without(counts, out)
+    return counts
 
 
 def told(
@@ -77,12 +77,15 @@ def told(
     for one in exclusions:
         if _is_for(one, slo):
             for begin, end in _spans(one, start_seconds, now_seconds):
-                yield Excluded(begin, end, one.reason, one.by, Counts(*_between(events, begin, min(end, now_seconds))))
+                yield Excluded(begin, end, one.reason, one.by, _between(events, begin, min(end, now_seconds)))
 
 
-def _between(events: TimeBuckets, begin: float, end: float) -> tuple[float, float, float]:
-    first, last = events.numbers_since(begin), events.numbers_since(end)
-    return max(0.0, first[0] - last[0]), max(0.0, first[1] - last[1]), max(0.0, first[2] - last[2])
+def _between(events: TimeBuckets, begin: float, end: float) -> Counts:
+    return _without(events.since(begin), events.since(end))
+
+
+def _without(counts: Counts, part: Counts) -> Counts:
+    return Counts(*(max(0.0, whole - less) for whole, less in zip(counts, part, strict=True)))
 
 
 def _is_for(exclusion: Exclusion, slo: str) -> bool:

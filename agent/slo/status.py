@@ -60,9 +60,10 @@ def error_budget(
     coverage = min(1.0, max(0.0, now_seconds - began) / length)
     if counts.total <= 0 or coverage <= 0:
         return Budget(None, counts, coverage)
-    spent = bad_events(slo, counts) / (slo.budget_ratio * counts.total)
-    watched = now_seconds - began - seconds_within(excluded, began, now_seconds)
-    violated = bad_events(slo, counts) / counts.total * max(0.0, watched) / 60
+    bad, total = bad_events(slo, counts), counts.total
+    spent = bad / (slo.budget_ratio * total)
+    watched = now_seconds - began - (seconds_within(excluded, began, now_seconds) if excluded else 0.0)
+    violated = bad / total * max(0.0, watched) / 60
     if lost_at_seconds is not None and start < lost_at_seconds:
         return Budget(None, counts, coverage, 1.0 - spent, violated)
     return Budget(1.0 - spent * coverage, counts, coverage, 1.0 - spent, violated)

@@ -57,14 +57,10 @@ class TimeBuckets:
 
     def since(self, start_seconds: float) -> Counts:
         """Everything after `start_seconds`; beyond the longest tier, everything that is kept."""
-        return Counts(*self.numbers_since(start_seconds))
-
-    def numbers_since(self, start_seconds: float) -> Numbers:
-        """`since` without its noun, for the many."""
         for tier in self._tiers:
             if start_seconds >= tier.reach_seconds:
-                return tier.since(start_seconds, self._totals)
-        return self._tiers[-1].since(start_seconds, self._totals)
+                break
+        return tier.since(start_seconds, self._totals)
 
     def total(self) -> Counts:
         """Everything ever counted."""
@@ -74,7 +70,8 @@ class TimeBuckets:
         """The part of the last `window_seconds` in which events were being counted."""
         if self.began_at_seconds is None:
             return 0.0
-        return min(1.0, max(0.0, now_seconds - self.began_at_seconds) / window_seconds)
+        counted_seconds = now_seconds - self.began_at_seconds
+        return 1.0 if counted_seconds >= window_seconds else max(0.0, counted_seconds) / window_seconds
 
     def outline(self) -> dict[str, object]:
         """All but the buckets, as plain values."""
@@ -186,35 +183,29 @@ class _Tier:
         if self._changed_from is None or bucket < self._changed_from:
             self._changed_from = bucket
 
-    def since(self, start_seconds: float, totals: Numbers) -> Numbers:
+    def since(self, start_seconds: float, totals: Numbers) -> Counts:
         head = self.head
         if head is None:
-            return NOTHING
+            return Counts()
         bucket = floor(start_seconds / self.width)
-        if bucket > head:
-            return NOTHING
         passed = (start_seconds - bucket * self.width) / self.width  # unix times have no digits to spare
-        if head - self.size < bucket < head:
-            return self._since_inside(bucket % self.size, passed, totals)
-        good, bad, undecided = self._end(bucket - 1, totals)
-        good_after, bad_after, undecided_after = self._end(bucket, totals)
-        rest = 1.0 - passed
-        return (
-            max(0.0, totals[0] - rest * good - passed * good_after),
-            max(0.0, totals[1] - rest * bad - passed * bad_after),
-            max(0.0, totals[2] - rest * undecided - passed * undecided_after),
-        )
-
-    def _since_inside(self, place: int, passed: float, totals: Numbers) -> Numbers:
-        """`since` where both ends of the bucket at `place` are in the ring: the usual case, and so without detours."""
-        rest, good, bad, undecided = 1.0 - passed, 0.0, 0.0, 0.0
-        if (total := totals[0]) > 0:
-            good = total - rest * self._good[place - 1] - passed * self._good[place]
-        if (total := totals[1]) > 0:
-            bad = total - rest * self._bad[place - 1] - passed * self._bad[place]
-        if (total := totals[2]) > 0:
-            undecided = total - rest * self._undecided[place - 1] - passed * self._undecided[place]
-        return (good if good > 0 else 0.0, bad if bad > 0 else 0.0, undecided if undecided > 0 else 0.0)
+        rest, (good, bad, undecided) = 1.0 - passed, totals
+        if head - self.size < bucket < head:  # the usual case: both ends of the bucket are in the ring
+            place = bucket % self.size
+            if good:
+                good = good - rest * self._good[place - 1] - passed * self._good[place]
+            if bad:
+                bad = bad - rest * self._bad[place - 1] - passed * self._bad[place]
+            if undecided:
+                undecided = undecided - rest * self._undecided[place - 1] - passed * self._undecided[place]
+        elif bucket > head:
+            return Counts()
+        else:
+            before, after = self._end(bucket - 1, totals), self._end(bucket, totals)
+            good = good - rest * before[0] - passed * after[0]
+            bad = bad - rest * before[1] - passed * after[1]
+            undecided = undecided - rest * before[2] - passed * after[2]
+        return Counts(good if good > 0 else 0.0, bad if bad > 0 else 0.0, undecided if undecided > 0 else 0.0)
 
     def _end(self, bucket: int, totals: Numbers) -> Numbers:
         """The running totals at the end of a bucket."""
