@@ -7,7 +7,7 @@ were.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -101,14 +101,17 @@ def joined(stretch: Sequence[Increment]) -> Increment:
             histograms[signal].append(buckets)
         for place, spread in increment.all_readings().items():
             spreads[place].append(spread)
-    return replace(
-        stretch[-1],
-        from_seconds=stretch[0].from_seconds,
-        counters=counters,
-        histograms={signal: whole for signal, parts in histograms.items() if (whole := merged(parts)) is not None},
-        spreads={place: _together(parts) for place, parts in spreads.items()},
-        restarted=stretch[0].restarted,
-        own=reduce(own_together, (increment.own for increment in stretch)),
+    first, last = stretch[0], stretch[-1]
+    return Increment(
+        last.key,
+        first.from_seconds,
+        last.to_seconds,
+        counters,
+        {signal: whole for signal, parts in histograms.items() if (whole := merged(parts)) is not None},
+        last.gauges,
+        first.restarted,
+        reduce(own_together, (increment.own for increment in stretch)),
+        {place: _together(parts) for place, parts in spreads.items()},
     )
 
 

@@ -218,11 +218,11 @@ def _count_increment(increment: Increment, windows: Windows, pending: PendingBoo
     since, until, outcomes = increment.from_seconds, increment.to_seconds, outcomes_of(increment)
     waiting, inside = (inside_at_end(increment, first_token=is_first) for is_first in (True, False))
     for asking in pending.asked(increment.key):
-        ended = ended_requests(asking[0][0], increment, outcomes)
+        of_question = asking[0][0]
+        ended = ended_requests(of_question, increment, outcomes)
+        found = waiting if waits_for_first_token(of_question) else inside
         for slo, balance in asking:
-            found = waiting if waits_for_first_token(slo) else inside
-            counts = engine_counts(slo, increment, ended, balance, found)
-            counts = pending.once(slo, increment, counts)
+            counts = pending.once(slo, increment, engine_counts(slo, increment, ended, balance, found))
             windows.events[slo.name].begin(until)
             pending.record(slo, windows, since, until, counts)
 

@@ -34,8 +34,7 @@ def burn(
     short = counted(events, since[0], now_seconds, excluded)
     long = counted(events, since[1], now_seconds, excluded)
     coverage = events.coverage_ratio(pair.long_seconds, now_seconds)
-    short_rate = burn_rate(slo, short)
-    long_rate = burn_rate(slo, long, coverage)
+    short_rate, long_rate = burn_rate(slo, short), burn_rate(slo, long, coverage)
     spent = bad_events(slo, long) / (slo.budget_ratio * period_events) if period_events else None
     reason = _reason(slo, pair, short_rate, long_rate, long, spent)
     if excluded and reason != "burning" and any(until > since[1] for _, until in excluded):

@@ -57,23 +57,22 @@ class Buckets:
 
 def merged(parts: Iterable[Buckets]) -> Buckets | None:
     """All parts together; None when there are none. Parts of one layout are added column by column, which is fast."""
-    layouts: dict[tuple[float, ...], list[Buckets]] = {}
-    edges, alike = None, list[Buckets]()
+    layouts: list[list[Buckets]] = []
     for part in parts:
-        if part.edges is not edges:  # of one page after the other they are the same object
-            edges = part.edges
-            alike = layouts.setdefault(edges, [])
-        alike.append(part)
-    sums = [_column_sums(edges, alike) for edges, alike in layouts.items()]
-    return reduce(lambda left, right: left + right, sums) if sums else None
+        alike = next((alike for alike in layouts if alike[0].edges == part.edges), None)
+        if alike is None:
+            layouts.append([part])
+        else:
+            alike.append(part)
+    return reduce(add, map(_column_sums, layouts)) if layouts else None
 
 
-def _column_sums(edges: tuple[float, ...], parts: list[Buckets]) -> Buckets:
-    if len(parts) == 2:  # a pair is added faster as one
-        return parts[0] + parts[1]
+def _column_sums(parts: list[Buckets]) -> Buckets:
+    if len(parts) <= 2:  # a pair is added faster as one
+        return reduce(add, parts)
     totals = [part.total for part in parts if part.total is not None]
     counts = tuple([count or 0.0 for count in map(sum, zip(*(part.counts for part in parts), strict=True))])
-    return Buckets(edges, counts, sum(totals) if len(totals) == len(parts) else None)
+    return Buckets(parts[0].edges, counts, sum(totals) if len(totals) == len(parts) else None)
 
 
 def percentile(buckets: Buckets, quantile: float, *, are_independent: bool = True) -> Figure | None:

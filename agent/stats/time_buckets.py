@@ -122,6 +122,11 @@ def _shares(
     )
 
 
+def _spread(ends: "array[float]", events: float, shares: tuple[tuple[int, float], ...]) -> None:
+    for place, share in shares:
+        ends[place] += events * share
+
+
 class _Tier:
     """A ring of running totals at the end of each bucket before the head, the newest bucket that has events.
 
@@ -147,14 +152,16 @@ class _Tier:
             self._advance(floor(to_seconds / self.width), totals)
         if self.head is None or from_seconds >= self.head_start_seconds:
             return
-        good, bad, undecided = numbers
         first, shares = _shares(from_seconds, to_seconds, self.head, self.width, self.size)
         if self._changed_from is None or first < self._changed_from:
             self._changed_from = first
-        for ends, number in ((self._good, good), (self._bad, bad), (self._undecided, undecided)):
-            if number:
-                for place, share in shares:
-                    ends[place] += number * share
+        good, bad, undecided = numbers
+        if good:
+            _spread(self._good, good, shares)
+        if bad:
+            _spread(self._bad, bad, shares)
+        if undecided:
+            _spread(self._undecided, undecided, shares)
 
     def _advance(self, bucket: int, totals: Numbers) -> None:
         if self.head is None:
