@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import mul
 from typing import Final, NamedTuple
 
 from agent.own import Own, own_together
@@ -82,10 +83,14 @@ def first_stretch(increments: Iterable[Increment]) -> list[Increment]:
     stretch: list[Increment] = []
     edges: dict[str, tuple[float, ...]] = {}
     for increment in increments:
-        if stretch and not _fits(stretch, increment, edges):
+        has_event = _has_event(increment)
+        if stretch and (has_event or not _fits(stretch, increment, edges)):
             break
         stretch.append(increment)
-        edges.update((signal, buckets.edges) for signal, buckets in increment.histograms.items())
+        if has_event:
+            break
+        for signal, buckets in increment.histograms.items():
+            edges[signal] = buckets.edges
     return stretch
 
 
@@ -120,7 +125,7 @@ def _fits(stretch: Sequence[Increment], later: Increment, edges: Mapping[str, tu
     first, last = stretch[0], stretch[-1]
     if later.restarted or last.to_seconds != later.from_seconds or first.from_seconds == first.to_seconds:
         return False
-    if later.to_seconds - first.from_seconds > COARSE_SECONDS or _has_event(last) or _has_event(later):
+    if later.to_seconds - first.from_seconds > COARSE_SECONDS:
         return False
     return all(edges.get(signal, buckets.edges) == buckets.edges for signal, buckets in later.histograms.items())
 
@@ -130,6 +135,5 @@ def _has_event(increment: Increment) -> bool:
 
 
 def _together(spreads: Sequence[Spread]) -> Spread:
-    readings = sum(spread.readings for spread in spreads)
-    mean = sum(spread.mean * spread.readings for spread in spreads) / readings
-    return Spread(mean, max(spread.largest for spread in spreads), readings)
+    means, largest, readings = zip(*spreads, strict=True)
+    return Spread(sum(map(mul, means, readings)) / sum(readings), max(largest), sum(readings))
