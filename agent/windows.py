@@ -15,8 +15,9 @@ from agent.increment import Increment as Increment  # noqa: PLC0414
 from agent.own import Own, OwnBuckets
 from agent.own_traffic import OwnTraffic
 from agent.raw import Raw
-from agent.stats.buckets import Buckets, merged
+from agent.stats.buckets import Buckets
 from agent.stats.time_buckets import TimeBuckets
+from agent.totals import Totals
 from probes.page import MOST_ENGINES
 from probes.sample import PageWarning, ProbeResult, Reading
 from probes.spans.result import SpanResult
@@ -29,10 +30,6 @@ OTHER_PROCESS = (
     "the page is of another process than the one before; is this address a load balancer? "
     "Name each replica as a target of its own"
 )
-
-
-MOST_TO_ADD_UP = 256  # so many increments wait to be added up into the totals, which many at once make cheap
-Totals = dict[tuple[EngineKey, str], Buckets]
 
 
 class ArrivedSpan(NamedTuple):
@@ -71,8 +68,7 @@ class Windows:
         self.probes: dict[str, deque[ProbeResult]] = defaultdict(deque)
         self.succeeded: set[str] = set()
         self.answered_at_seconds: dict[str, float] = {}  # of the newest canary that asked for a known answer
-        self._totals: Totals = {}
-        self._to_add_up: list[Increment] = []  # those that are not in `_totals` yet
+        self._totals = Totals()
         self.events: dict[str, TimeBuckets] = defaultdict(TimeBuckets)
         self.raw: dict[EngineKey, Raw] = {}
         self.own = OwnTraffic()
@@ -214,10 +210,9 @@ class Windows:
                 self.own_totals[after.key, signal] = known + ours if known is not None and is_same else ours
 
     @property
-    def totals(self) -> Totals:
-        """All that each engine has observed since it is watched; they are added up when asked for."""
-        self._add_up()
-        return self._totals
+    def totals(self) -> Mapping[tuple[EngineKey, str], Buckets]:
+        """What each engine has observed since it is watched, by signal."""
+        return self._totals.all()
 
     def gone(self) -> list[EngineKey]:
         """Engines that were forgotten since the last call."""
@@ -256,9 +251,7 @@ class Windows:
             kept.popleft()
             self._joined[increment.key] = max(0, self._joined[increment.key] - 1)
         self._join_older(increment.key, kept)
-        self._to_add_up.append(increment)
-        if len(self._to_add_up) >= MOST_TO_ADD_UP:
-            self._add_up()
+        self._totals.take(increment)
 
     def _join_older(self, key: EngineKey, kept: deque[Increment]) -> None:
         """Make few of the many increments that are older than `fine_seconds`, stretch by stretch, each when whole."""
@@ -271,21 +264,6 @@ class Windows:
                     del kept[place + 1]
             place += 1
         self._joined[key] = place
-
-    def _add_up(self) -> None:
-        """Add up what came since the last time. Where a histogram's edges changed, it begins anew."""
-        parts: dict[tuple[EngineKey, str], list[Buckets]] = defaultdict(list)
-        for increment in self._to_add_up:
-            for signal, buckets in increment.histograms.items():
-                place = (increment.key, signal)
-                alike = parts[place]
-                if not alike and place in self._totals:
-                    alike.append(self._totals[place])
-                if alike and alike[0].edges != buckets.edges:
-                    alike.clear()
-                alike.append(buckets)
-        self._totals |= {place: whole for place, alike in parts.items() if (whole := merged(alike)) is not None}
-        self._to_add_up.clear()
 
     def _bounded(self, engines: Mapping[EngineKey, Raw], log: TargetLog) -> Mapping[EngineKey, Raw]:
         """At most `most_engines` of one page, those that are known already first; what is left out is told."""
@@ -318,7 +296,7 @@ class Windows:
             self.raw.pop(key, None)
             self._joined.pop(key, None)
         dropped = set(keys)
-        self.totals = {place: total for place, total in self.totals.items() if place[0] not in dropped}
+        self._totals.drop(dropped)
         self.own_totals = {place: total for place, total in self.own_totals.items() if place[0] not in dropped}
         self._gone.extend(keys)
 
