@@ -3,8 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from agent.advice.advisor import Advisor
+from agent.advice.applied import was_applied
 from agent.advice.foreseen import foreseen
 from agent.advice.ledger import Ledger
 from agent.advice.review import Review
@@ -81,7 +83,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     advice += [one for one in proven if (one.model, one.role) not in modelled]
     advice += memory.review.advise(scene)
     wishes = tuple(one.wish for one in scalings)
-    advised = memory.ledger.settle(advice, targets, slos, now_seconds, wishes)
+    advised = memory.ledger.settle(advice, targets, slos, now_seconds, wishes, partial(was_applied, scene))
     wanted = [
         *_burn_alerts(plan, memory, slos, targets, now_seconds),
         *target_alerts(targets, plan, windows, now_seconds),

@@ -29,12 +29,14 @@ class Objective:
 class EngineCapacity:
     """Everything that a prediction needs. `front_end_seconds` is from sending a request to its queue in the engine.
 
-    `step_ratio` is by how much observed gaps lately exceeded the model; 1: not at all.
+    `prefill_error_ratio` is the half width of a prompt's time where that was measured apart from decoding; None where
+    both are of one fit.
     """
 
     steps: StepModel
     limits: EngineLimits = field(default_factory=EngineLimits)
     front_end_seconds: float = 0.0
+    prefill_error_ratio: float | None = None
 
     def error_ratio(self, sequences: float, kv_tokens: float) -> float:
         """Half width of the 95 % interval of a decode step's time, over that time."""

@@ -1,6 +1,6 @@
 """The ledger: what was advised, and whether it came true; one of the things that remember."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.model import Recommendation, ReplicaWish, SloStatus, TargetStatus
@@ -10,7 +10,7 @@ REPEAT_SECONDS = 900.0  # the same advice is not given again within it, unless i
 CONFOUNDED_RATIO = 0.2  # facts/recommend.md 5f: the load was another one than foreseen by so much
 PRIOR_KEPT, PRIOR_MISSED = 4.0, 1.0  # before anything was judged: as if four of five had been kept
 LOST = "replicas_lost"
-FORECAST = "forecast_arrival_rate_q90_per_second"
+FORESEEN = ("forecast_arrival_rate_q90_per_second", "requests_per_second")  # by scaling advice, by all other
 
 Topic = tuple[str, str, str]
 
@@ -28,15 +28,17 @@ class Ledger:
         slos: Sequence[SloStatus],
         now_seconds: float,
         wishes: Sequence[ReplicaWish] = (),
+        was_applied: Callable[[Recommendation], bool | None] = lambda _: None,
     ) -> tuple[Recommendation, ...]:
         """Give verdicts that are due and enter new advice; returns the entries that are new or changed.
 
         `wishes` are the counts that groups with a model should have now: scaling advice that says otherwise is over.
+        `was_applied` says of other advice whether it was followed, None where nothing tells.
         """
         wanted = {(wish.model, wish.role): wish for wish in wishes}
         changed = []
         for entry in [entry for entry in self.open if now_seconds >= entry.verify_at_seconds]:
-            verdict = _verdict(entry, statuses, slos, wanted.get((entry.model, entry.role)))
+            verdict = _verdict(entry, statuses, slos, wanted.get((entry.model, entry.role)), was_applied)
             changed.append(self._replace(entry, verdict, now_seconds))
         for advice in advised:
             open_ones = [entry for entry in self.open if _topic(entry) == _topic(advice)]
@@ -95,6 +97,8 @@ def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: floa
         return is_recent and latest.verdict != "withdrawn" and advice.proposed == latest.proposed
     if advice.action != "scale" and advice.do_nothing.get("meets_slo") != latest.do_nothing.get("meets_slo"):
         return False
+    if latest.verdict is None and advice.action != "scale":
+        return latest.low <= advice.proposed <= latest.high
     if latest.verdict is None:
         return advice.proposed <= latest.high
     return now_seconds - latest.at_seconds < REPEAT_SECONDS and advice.proposed <= latest.proposed
@@ -108,19 +112,20 @@ def _still_says(entry: Recommendation, replicas: float) -> bool:
 
 
 def _verdict(
-    entry: Recommendation, statuses: Sequence[TargetStatus], slos: Sequence[SloStatus], now: ReplicaWish | None
+    entry: Recommendation,
+    statuses: Sequence[TargetStatus],
+    slos: Sequence[SloStatus],
+    now: ReplicaWish | None,
+    was_applied: Callable[[Recommendation], bool | None],
 ) -> str:
     """One of kept (applied, and the objectives hold now), missed (applied, and they do not), not_applied, confounded
     (applied, but the load is another one than was foreseen), and unknown: applied, but nothing tells how the objectives
     fare. Now is the shortest window: longer ones remember the trouble.
     """
-    if entry.action != "scale":
-        return "unknown"  # pages do not tell whether a setting was changed
-    replicas = sum(s.health == "up" and (s.model, s.role) == (entry.model, entry.role) for s in statuses)
-    lost = next((e.value or 0.0 for e in entry.evidence if e.signal == LOST), 0.0)  # counted in, but never up
-    if replicas < entry.low - lost if entry.proposed > entry.current else replicas > entry.high:
-        return "not_applied"
-    foreseen = next((e.value for e in entry.evidence if e.signal == FORECAST), None)
+    applied = _is_scaled(entry, statuses) if entry.action == "scale" else was_applied(entry)
+    if not applied:
+        return "unknown" if applied is None else "not_applied"
+    foreseen = next((e.value for e in entry.evidence if e.signal in FORESEEN), None)
     rate = None if now is None else now.rate_per_second
     if foreseen and rate is not None and rate > foreseen * (1 + CONFOUNDED_RATIO):
         return "confounded"
@@ -133,3 +138,9 @@ def _verdict(
     if not known or len(known) < len(rates):
         return "unknown"
     return "kept" if max(known) <= 1.0 else "missed"
+
+
+def _is_scaled(entry: Recommendation, statuses: Sequence[TargetStatus]) -> bool:
+    replicas = sum(s.health == "up" and (s.model, s.role) == (entry.model, entry.role) for s in statuses)
+    lost = next((e.value or 0.0 for e in entry.evidence if e.signal == LOST), 0.0)  # counted in, but never up
+    return replicas >= entry.low - lost if entry.proposed > entry.current else replicas <= entry.high

@@ -6,14 +6,30 @@ from dataclasses import dataclass
 from agent.advice.gpu_repair import gpu_repair
 from agent.advice.infeasible import infeasible
 from agent.advice.kv_tier import kv_tier
+from agent.advice.pd_back import pd_back
+from agent.advice.pd_rebalance import pd_rebalance
 from agent.advice.pd_transfer import pd_transfer
+from agent.advice.prefix_routing import prefix_routing
+from agent.advice.routing import routing
 from agent.advice.scene import Scene
+from agent.advice.slow_replica import slow_replica
 from agent.advice.token_budget_rule import token_budget
 from agent.advice.topology import topology
 from agent.model import Recommendation
 
 Rule = Callable[[Scene], Iterator[Recommendation]]
-RULES: tuple[Rule, ...] = (infeasible, pd_transfer, token_budget, kv_tier, topology)
+RULES: tuple[Rule, ...] = (
+    infeasible,
+    slow_replica,
+    routing,
+    prefix_routing,
+    pd_transfer,
+    token_budget,
+    kv_tier,
+    pd_rebalance,
+    pd_back,
+    topology,
+)
 BESIDE: tuple[Rule, ...] = (gpu_repair,)
 """These speak whatever else is said: what they change is no setting of the engine's pace."""
 EVERY_SECONDS = 60.0  # a rehearsal takes a quarter of a second; what it is about lasts for minutes

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.advice.capacity import Objective, predict
+from agent.advice.pd_words import ms, stays_missed
 from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, objectives_of
 from agent.advice.token_budget_rule import budgets
 from agent.advice.topologies import Outlook, Transfer, outlooks
@@ -73,9 +74,9 @@ def _recommend(
         binding="itl",
         summary=(
             f"Split the {len(group)} engines of {model} into {best.name}: others' prefill breaks {status.slo.name}, "
-            f"and no smaller token budget keeps every promise. ITL p99 goes from {_ms(now.itl_p99_seconds)} to "
-            f"{_ms(best.itl_p99_seconds)}; TTFT pays: p95 from {_ms(now.ttft_p95_seconds)} to "
-            f"{_ms(best.ttft_p95_seconds)}."
+            f"and no smaller token budget keeps every promise. ITL p99 goes from {ms(now.itl_p99_seconds)} to "
+            f"{ms(best.itl_p99_seconds)}; TTFT pays: p95 from {ms(now.ttft_p95_seconds)} to "
+            f"{ms(best.ttft_p95_seconds)}."
         ),
         confidence=CONFIDENCE,
         meets_slo=True,
@@ -99,7 +100,7 @@ def _recommend(
         ),
         do_nothing={
             "itl_p99_seconds": now.itl_p99_seconds,
-            "summary": f"{status.slo.name} stays missed: {now.strain:.1f} times what it allows",
+            "summary": stays_missed(status, now),
             "meets_slo": False,
         },
         side_effects=(
@@ -118,7 +119,3 @@ def _recommend(
         rollback="send all traffic to the aggregated engines again; keep them until the new ones are judged",
         verify_at_seconds=scene.now_seconds + scene.plan.advice.cold_start_seconds + VERIFY_SECONDS,
     )
-
-
-def _ms(seconds: float | None) -> str:
-    return "unknown" if seconds is None else f"{seconds * 1e3:.0f} ms"

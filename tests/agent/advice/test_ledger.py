@@ -194,3 +194,35 @@ def test_growing_by_fewer_is_what_open_advice_says_already() -> None:
     assert ledger.settle([replace(grow, id="fewer", proposed=4)], replicas(2), [], 60.0, [wish(4)]) == ()
     changed = ledger.settle([replace(grow, id="more", proposed=6)], replicas(2), [], 120.0, [wish(6)])
     assert [(entry.id, entry.verdict) for entry in changed] == [(grow.id, "superseded"), ("more", None)]
+
+
+def rebalance(at: float, prefill: int, low: int, high: int) -> Recommendation:
+    evidence = (Evidence("requests_per_second", 300.0, 10.0), Evidence("burn_rate:s", 3_600.0, 50.0))
+    return replace(
+        advice(at), id=f"r-{at}", action="rebalance", current=3.0, proposed=prefill, low=low, high=high,
+        reason_code="rebalance_pools", evidence=evidence,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "applied", "rate", "verdict"),
+    [
+        ("moved, and it burns no more", True, 9.0, "kept"),
+        ("not moved", False, 9.0, "not_applied"),
+        ("moved, with over 20 % more load than it was about", True, 12.5, "confounded"),
+        ("nothing tells whether it was moved", None, 9.0, "unknown"),
+    ],
+)
+def test_verdict_of_what_is_no_number_of_replicas(row: str, applied: bool | None, rate: float, verdict: str) -> None:  # noqa: FBT001 - a column
+    ledger = Ledger()
+    ledger.settle([rebalance(0.0, 2, 1, 2)], [], standing(50.0), 0.0)
+    (closed,) = ledger.settle([], [], standing(0.5), 700.0, [wish(3, 3, rate)], lambda _: applied)
+    assert closed.verdict == verdict, row
+
+
+def test_a_setting_within_what_open_advice_allows_is_no_other_advice_in_either_direction() -> None:
+    """Open: 2 of 3, 1 or 2 would do. One or two again is a repeat; three, or none, is another thing."""
+    for prefill, entered in ((1, 0), (2, 0), (3, 2), (0, 2)):
+        ledger = Ledger()
+        ledger.settle([rebalance(0.0, 2, 1, 2)], [], [], 0.0)
+        assert len(ledger.settle([rebalance(60.0, prefill, prefill, prefill)], [], [], 60.0)) == entered, prefill

@@ -8,13 +8,15 @@ from agent.model import Effects, ReplicaWish, Slo
 from agent.plan import AdvicePlan, Plan
 from agent.simulator.arrivals import Arrivals
 from agent.simulator.engine import EngineConfig
+from agent.simulator.faults import Fault
 from agent.simulator.fleet import Fleet
 from agent.simulator.lengths import LogNormal
 from agent.simulator.plant import Plant
+from agent.simulator.replica import Replica
 from agent.simulator.seeds import stream
 from agent.simulator.step_time import LinearStepTime
 from agent.simulator.topology import Topology
-from agent.simulator.workload import OpenLoop, Prompts
+from agent.simulator.workload import OpenLoop, Prompts, Workload
 from agent.sli.count import TargetFacts
 from agent.tick import Memory, tick
 from probes.engine_args import engine_args
@@ -36,8 +38,10 @@ SLOS = (
 @dataclass(slots=True)
 class WatchedFleet:
     """`rate` gives requests per second by seconds since the start; `fails` says which scrape (target, time) fails,
-    `hides` which line of a page is not there, `args` how the engines are said to have been started. The agents `beside`
-    read the same pages with memories of their own.
+    `hides` which line of a page is not there, `args` how the engines are said to have been started. `topology` and
+    `workload` take the place of `replicas` and of `prompts`. Pages are read every `reads_every` seconds; ticks come
+    every `ticks_every` seconds, and one when `go` is over. The agents `beside` read the same pages with memories of
+    their own.
     """
 
     rate: Callable[[float], float]
@@ -45,6 +49,15 @@ class WatchedFleet:
     fails: Callable[[str, float], bool] = lambda _name, _at: False
     hides: Callable[[str, float], bool] = lambda _line, _at: False
     args: str = ""
+    topology: Topology | None = None
+    plant: Plant = PLANT
+    prompts: Prompts = CHAT
+    workload: Workload | None = None
+    slos: tuple[Slo, ...] = SLOS
+    faults: tuple[Fault, ...] = ()
+    weights: tuple[float, ...] = ()
+    reads_every: float = 10.0
+    ticks_every: float = 5.0
     memory: Memory = field(default_factory=Memory)
     effects: list[Effects] = field(default_factory=list)
     beside: list[Memory] = field(default_factory=list)
@@ -55,9 +68,14 @@ class WatchedFleet:
     _now: float = T0
 
     def __post_init__(self) -> None:
-        workload = OpenLoop(Arrivals(self.rate, stream(1, "arrivals"), T0), lambda _: CHAT, stream(1, "prompts"))
-        self._fleet = Topology(self.replicas).fleet(PLANT, workload, T0)
-        self.plan = Plan(SLOS, {}, advice=AdvicePlan(cold_start_seconds=120.0))
+        arrivals = Arrivals(self.rate, stream(1, "arrivals"), T0)
+        workload = self.workload or OpenLoop(arrivals, lambda _: self.prompts, stream(1, "prompts"))
+        self._fleet = (self.topology or Topology(self.replicas)).fleet(self.plant, workload, T0)
+        for replica, weight in zip(self._fleet.replicas, self.weights, strict=False):
+            replica.weight = weight
+        for fault in self.faults:
+            fault.lay_on(self._fleet, (), T0)
+        self.plan = Plan(self.slos, {}, advice=AdvicePlan(cold_start_seconds=120.0))
         self.plan = self._planned()
 
     def go(self, seconds: float) -> ReplicaWish | None:
@@ -65,31 +83,36 @@ class WatchedFleet:
         until = self._now + seconds
         while self._now < until:
             self._now += 5.0
-            if self._now % 10 == 0:
+            if self._now % self.reads_every == 0:
                 self.read()
-            self.effects.append(tick(self.plan, self.memory, self._now))
-            self.told_beside += [tick(self.plan, memory, self._now) for memory in self.beside]
+            if self._now % self.ticks_every == 0 or self._now == until:
+                self.effects.append(tick(self.plan, self.memory, self._now))
+                self.told_beside += [tick(self.plan, memory, self._now) for memory in self.beside]
         return next(iter(self.effects[-1].snapshot.replicas), None)
 
     @property
     def now_seconds(self) -> float:
         return self._now
 
-    def scale(self, count: int) -> None:
+    def scale(self, count: int, role: str | None = None) -> None:
         """Do what was advised, at once and without a cold start."""
         self._fleet.cold_start_seconds = 0.0
-        self._fleet.scale(count, self._now)
+        self._fleet.scale(count, self._now, role)
         self.plan = self._planned()
+
+    @property
+    def replicas_there(self) -> list[Replica]:
+        return self._fleet.replicas
 
     @property
     def wishes(self) -> list[ReplicaWish]:
         return [effects.snapshot.replicas[0] for effects in self.effects if effects.snapshot.replicas]
 
     def _planned(self) -> Plan:
-        names = [replica.name for replica in self._fleet.replicas if replica.phase != "draining"]
+        there = [replica for replica in self._fleet.replicas if replica.phase != "draining"]
         args, _ = engine_args(self.args)
-        facts = {name: TargetFacts("m", "aggregated", None, 0.0016, engine_args=args) for name in names}
-        for gone in set(self.plan.targets) - set(names):
+        facts = {each.name: TargetFacts("m", each.role, None, 0.0016, engine_args=args) for each in there}
+        for gone in set(self.plan.targets) - set(facts):
             self.memory.windows.forget(gone)
         return replace(self.plan, targets=facts)
 

@@ -1,0 +1,190 @@
+"""Rule: a replica whose steps take longer than the same steps of its fellows. Routing is not what is wrong with it.
+
+Load alone does not tell: a slow replica holds its requests longer, and one that gets more is slower for it. The law of
+the other replicas does: how long they would have taken for the very steps that this one did.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from agent.advice.capacity import EngineCapacity, Prediction, Z, predict
+from agent.advice.capacity_book import CapacityBook, Kind
+from agent.advice.domain import LARGEST_ERROR_RATIO
+from agent.advice.scene import (
+    LEARN_SECONDS,
+    LEAST_STRETCHES,
+    LOAD_SECONDS,
+    GroupView,
+    Scene,
+    alternative,
+    objectives_of,
+)
+from agent.advice.shares import Share, shares_of
+from agent.advice.step_model import StepModel
+from agent.advice.step_samples import Sampler, StepSample
+from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
+
+LEAST_SLOW_RATIO = 1.25  # beyond the law's own error: clocks that fall, a throttled card, a neighbour on it
+LEAST_OWN_STRETCHES = 8
+NEARLY_ALL = 0.9  # of its stretches are longer than the law says
+CONFIDENCE = 0.8
+VERIFY_SECONDS = 900.0
+STEP_RATIO = "step_time_ratio:"
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """`ratio`: how many times as long as its fellows' its steps take; `beyond`: it is slow, and not by chance."""
+
+    ratio: float
+    is_slow: bool
+
+
+def step_ratios(scene: Scene, group: Sequence[TargetStatus]) -> Mapping[str, Slow]:
+    """Of each replica that can be told: its steps of the last minutes against the law of the others' last hour.
+
+    Nothing of replicas on different GPUs, and of those with too few busy stretches, or whose fellows follow no law.
+    """
+    facts = [scene.plan.targets.get(status.name) for status in group]
+    if len(group) < 2 or len({fact.gpu_type if fact else None for fact in facts}) > 1:
+        return {}
+    found = {}
+    for status in group:
+        law, mine = _law(scene, [other for other in group if other is not status]), _stretches(scene, status)
+        if law is None or len(mine) < LEAST_OWN_STRETCHES:
+            continue
+        found[status.name] = _against(law, mine)
+    return found
+
+
+def _against(law: StepModel, mine: Sequence[StepSample]) -> Slow:
+    steps = [tuple(x / sample.steps for x in sample.row[1:]) for sample in mine]
+    each = [s.seconds / (law.seconds(*step) * s.steps) for s, step in zip(mine, steps, strict=True)]
+    unsure = law.error_ratio + Z * median(law.standard_error_ratio(*step) for step in steps)
+    longer = sum(one > 1 + LARGEST_ERROR_RATIO for one in each)
+    is_slow = median(each) >= LEAST_SLOW_RATIO + unsure and longer >= NEARLY_ALL * len(each)
+    return Slow(median(each), is_slow=is_slow)
+
+
+def slow_replica(scene: Scene) -> Iterator[Recommendation]:
+    """At most one per model and role: the slowest. None of fewer than two replicas, and where one is not read."""
+    for (model, role), group in scene.groups().items():
+        shares = shares_of(scene, group)
+        if shares is None:
+            continue
+        ratios = step_ratios(scene, group)
+        slow = {name: one.ratio for name, one in ratios.items() if one.is_slow}
+        if slow and len(slow) < len(group):
+            yield _recommend(scene, model, role, group, shares, ratios, max(slow, key=lambda name: slow[name]))
+
+
+def _law(scene: Scene, others: Sequence[TargetStatus]) -> StepModel | None:
+    book = CapacityBook()
+    book.take(scene.increments(others, LEARN_SECONDS), lambda key: Kind(key.model, "", ""))
+    steps = next((learned.steps for learned in book.learned.values()), None)
+    if steps is None or steps.samples < LEAST_STRETCHES or steps.error_ratio > LARGEST_ERROR_RATIO:
+        return None
+    return steps
+
+
+def _stretches(scene: Scene, status: TargetStatus) -> list[StepSample]:
+    samplers: dict[object, Sampler] = {}
+    found = []
+    for increment in scene.increments([status], LOAD_SECONDS):
+        sample = samplers.setdefault(increment.key, Sampler()).take(increment)
+        if sample is not None:
+            found.append(sample)
+    return found
+
+
+def _recommend(
+    scene: Scene,
+    model: str,
+    role: str,
+    group: Sequence[TargetStatus],
+    shares: Sequence[Share],
+    ratios: Mapping[str, Slow],
+    name: str,
+) -> Recommendation:
+    ratio = ratios[name].ratio
+    view = scene.view([status for status in group if status.name != name])
+    price = scene.dollars_per_hour(group)
+    each = None if price is None else price / len(group)
+    promises = scene.promises(group)
+    choices = _choices(view, shares, ratio, name, each, promises)
+    return Recommendation(
+        id=f"slow-replica-{name}-{scene.now_seconds:.0f}",
+        at_seconds=scene.now_seconds,
+        model=model,
+        role=role,
+        action="repair",
+        current=ratio,
+        proposed=1.0,
+        low=1.0,
+        high=1.0,
+        reason_code="slow_replica",
+        binding="steps",
+        summary=(
+            f"Drain {name} of {model} ({role}), and repair or replace it: its steps take {ratio:.1f} times as long as "
+            f"the same steps of the other {len(group) - 1}. It is not what it is sent: look at its GPU (clocks, "
+            "temperature, throttle reasons, XID and ECC errors), then at what else runs on its host."
+        ),
+        confidence=CONFIDENCE,
+        meets_slo=choices[-1]["meets_slo"] if choices else None,  # type: ignore[arg-type]
+        evidence=(
+            *(Evidence(f"{STEP_RATIO}{one}", LOAD_SECONDS, known.ratio) for one, known in ratios.items()),
+            *(Evidence(f"requests:{share.name}", LOAD_SECONDS, share.requests) for share in shares),
+            *(Evidence(f"requests_in_engine:{share.name}", LOAD_SECONDS, share.load) for share in shares),
+            *(Evidence(f"itl_seconds_mean:{share.name}", LOAD_SECONDS, share.itl_mean_seconds) for share in shares),
+            *(
+                Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
+                for status in promises
+                for b in status.burns[:1]
+            ),
+        ),
+        alternatives=tuple(choices),
+        do_nothing={
+            "summary": f"requests that are sent to {name} go on taking {ratio:.1f} times as long a step",
+            "meets_slo": choices[0]["meets_slo"] if choices else None,
+        },
+        side_effects=(
+            f"while {name} is away the others carry its requests",
+            "a replica that comes back begins with an empty prefix cache",
+        ),
+        steps=(
+            f"look at the GPU and the host of {name}: alerts about its GPU, `slo-agent report`, the kernel's log",
+            f"where there is a free GPU, bring up another replica first; then drain {name}",
+            "repair, reset or replace what was found; where nothing was, start it on another host",
+        ),
+        rollback=f"let {name} serve again",
+        verify_at_seconds=scene.now_seconds + scene.plan.advice.cold_start_seconds + VERIFY_SECONDS,
+    )
+
+
+def _choices(
+    view: GroupView | None,
+    shares: Sequence[Share],
+    ratio: float,
+    name: str,
+    dollars_per_hour: float | None,
+    promises: Sequence[SloStatus],
+) -> list[dict[str, object]]:
+    """The slow one as it is, the others without it, and all of them when it is well; none where no model is known."""
+    if view is None:
+        return []
+    all_of_them, its = sum(share.requests for share in shares), next(s.requests for s in shares if s.name == name)
+    count, objectives = len(shares), objectives_of(promises)
+    ill = replace(view.engine, steps=view.engine.steps.scaled(ratio))
+
+    def said(engine: EngineCapacity, requests: float, replicas: int) -> Prediction:
+        rate = requests / LOAD_SECONDS
+        return predict(engine, replace(view.load, concurrency=None, rate=rate, routed_over=replicas), objectives)
+
+    price = None if dollars_per_hour is None else dollars_per_hour * count
+    less = None if dollars_per_hour is None else dollars_per_hour * (count - 1)
+    return [
+        alternative(f"{name} as it is", said(ill, its, count), price),
+        alternative(f"without {name}", said(view.engine, all_of_them / (count - 1), count - 1), less),
+        alternative(f"{name} repaired or replaced", said(view.engine, all_of_them / count, count), price),
+    ]
