@@ -82,7 +82,7 @@ def tick(plan: Plan, memory: Memory, now_seconds: float) -> Effects:
     proven = scale_out(plan, targets, slos, windows, now_seconds)  # where no model is to be trusted
     advice += [one for one in proven if (one.model, one.role) not in modelled]
     advice += memory.review.advise(scene)
-    wishes = tuple(one.wish for one in scalings)
+    wishes = tuple(memory.ledger.trusted(one.wish, now_seconds) for one in scalings)
     advised = memory.ledger.settle(advice, targets, slos, now_seconds, wishes, partial(was_applied, scene))
     wanted = [
         *_burn_alerts(plan, memory, slos, targets, now_seconds),

@@ -18,6 +18,7 @@ REFIT_EVERY = 8  # new samples
 CAPACITY_TOLERANCE = 0.02  # a KV cache that differs by more is that of an engine started otherwise
 DRIFT_SAMPLES = 12  # so many stretches in a row off by so much, to one side: the engine is not the one it was
 DRIFT_RATIO = 0.15
+MOST_QUANTILE = 0.98  # the largest of many is an outlier
 FRONT_ENDS = 32
 LEAST_FRONT_ENDS = 3
 TELLING = ("step_tokens", "itl_seconds", "request_prompt_tokens")
@@ -31,6 +32,17 @@ class Kind(NamedTuple):
     gpu_type: str
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How much a kind of engine has shown of itself: busy stretches, the time from the first to the last, and the
+    largest part of its time that its load took (beyond the base of every step), in all but one of fifty stretches.
+    """
+
+    stretches: int
+    seconds: float
+    most_load_ratio: float
+
+
 @dataclass(slots=True)
 class Learned:
     """What is known of one kind of engine. `version` counts the times it began anew: another cache size, or drift."""
@@ -38,6 +50,7 @@ class Learned:
     kv_capacity_tokens: float
     version: int = 1
     book: SampleBook = field(default_factory=SampleBook)
+    began_at_seconds: float | None = None
     _model: StepModel | None = None
     _fitted_at: int = 0
     _recent: deque[StepSample] = field(default_factory=lambda: deque(maxlen=DRIFT_SAMPLES))
@@ -56,6 +69,8 @@ class Learned:
         """One more stretch. Where all the latest ones are off to one side, everything older is of another engine."""
         self.book.add(sample)
         self._recent.append(sample)
+        if self.began_at_seconds is None:
+            self.began_at_seconds = sample.at_seconds
         model = self._model
         if model is None or len(self._recent) < DRIFT_SAMPLES:
             return
@@ -65,6 +80,7 @@ class Learned:
             self.book, self._model, self._fitted_at = SampleBook(), None, 0
             for recent in self._recent:
                 self.book.add(recent)
+            self.began_at_seconds = self._recent[0].at_seconds
             self._lonely.clear()
             self._observed.clear()
 
@@ -85,6 +101,16 @@ class Learned:
             decode = median(model.seconds(0.0, s.decoded_tokens / s.steps, s.kv_token_steps / s.steps) for s in samples)
         return infer_token_budget(sizes, gaps, input_tokens, model, decode, prompts)
 
+    @property
+    def shown(self) -> Shown:
+        """How much of this engine was seen, since it last began anew."""
+        samples, model = self.book.samples, self.steps
+        if self.began_at_seconds is None or model is None:
+            return Shown(self.book.added, 0.0, 0.0)
+        loads = sorted(1 - model.overhead_seconds * sample.steps / sample.seconds for sample in samples)
+        most = max(0.0, loads[int(MOST_QUANTILE * (len(loads) - 1))])
+        return Shown(self.book.added, samples[-1].at_seconds - self.began_at_seconds, most)
+
     def outline(self) -> dict[str, object]:
         """All of it, as plain values: the samples and the model fitted on them."""
         return {
@@ -92,6 +118,7 @@ class Learned:
             "version": self.version,
             "cells": [(cell, [astuple(s) for s in samples]) for cell, samples in self.book.cells.items()],
             "added": self.book.added,
+            "began_at_seconds": self.began_at_seconds,
             "model": None if self._model is None else astuple(self._model),
             "fitted_at": self._fitted_at,
             "recent": [astuple(sample) for sample in self._recent],
@@ -113,6 +140,7 @@ class Learned:
             float(form["kv_capacity_tokens"]),
             int(form["version"]),
             SampleBook(cells, int(form["added"])),
+            None if form["began_at_seconds"] is None else float(form["began_at_seconds"]),
             model,
             int(form["fitted_at"]),
             deque(map(_sample, form["recent"]), DRIFT_SAMPLES),

@@ -8,6 +8,7 @@ from agent.model import Recommendation, ReplicaWish, SloStatus, TargetStatus
 KEPT = 200
 REPEAT_SECONDS = 900.0  # the same advice is not given again within it, unless it grows
 CONFOUNDED_RATIO = 0.2  # facts/recommend.md 5f: the load was another one than foreseen by so much
+RECORD_SECONDS = 86_400.0  # what missed is not followed, and so never kept: after a day it gets another chance
 PRIOR_KEPT, PRIOR_MISSED = 4.0, 1.0  # before anything was judged: as if four of five had been kept
 LOST = "replicas_lost"
 FORESEEN = ("forecast_arrival_rate_q90_per_second", "requests_per_second")  # by scaling advice, by all other
@@ -45,7 +46,9 @@ class Ledger:
             if not self.is_news(advice, now_seconds):
                 continue
             changed += [self._replace(entry, "superseded", now_seconds) for entry in open_ones]
-            trusted = replace(advice, confidence=round(advice.confidence * self.track_record(_topic(advice)), 2))
+            trusted = replace(
+                advice, confidence=round(advice.confidence * self.track_record(_topic(advice), now_seconds), 2)
+            )
             self.entries.append(trusted)
             changed.append(trusted)
         for entry in self.open:
@@ -64,14 +67,21 @@ class Ledger:
     def open(self) -> list[Recommendation]:
         return [entry for entry in self.entries if entry.verdict is None]
 
-    def track_record(self, topic: Topic) -> float:
+    def track_record(self, topic: Topic, now_seconds: float) -> float:
         """How far advice of this kind is to be believed, 1 at best: the part of it that was kept, over the part that
-        is taken to be kept before anything was judged. Verdicts that tell nothing do not count.
+        is taken to be kept before anything was judged. Verdicts that tell nothing do not count, nor what was advised
+        more than a day ago.
         """
-        verdicts = [entry.verdict for entry in self.entries if _topic(entry) == topic]
+        since = now_seconds - RECORD_SECONDS
+        verdicts = [entry.verdict for entry in self.entries if _topic(entry) == topic and entry.at_seconds >= since]
         kept, missed = verdicts.count("kept"), verdicts.count("missed")
         prior = PRIOR_KEPT / (PRIOR_KEPT + PRIOR_MISSED)
         return min(1.0, (PRIOR_KEPT + kept) / (PRIOR_KEPT + PRIOR_MISSED + kept + missed) / prior)
+
+    def trusted(self, wish: ReplicaWish, now_seconds: float) -> ReplicaWish:
+        """The wish, as sure as advice of its kind has shown itself to be."""
+        record = self.track_record((wish.model, wish.role, "scale"), now_seconds)
+        return replace(wish, confidence=round(wish.confidence * record, 2))
 
     def _replace(self, entry: Recommendation, verdict: str, now_seconds: float) -> Recommendation:
         done = replace(entry, verdict=verdict, verdict_at_seconds=now_seconds)

@@ -1,13 +1,15 @@
 """Rule: scale, out and in, so that the objectives hold when a new replica could at the earliest serve, and no more."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
 
 from agent.advice.advisor import Advisor, GroupMemory, Named, by_group
 from agent.advice.capacity_book import Kind, Learned
 from agent.advice.carries import Carried, objectives_of
+from agent.advice.confidence import confidence_of, confidence_parts, load_ratio
+from agent.advice.demand import Mix
 from agent.advice.engine_facts import EngineFacts, engine_facts
+from agent.advice.forecast import Forecast
 from agent.advice.foreseen import Basis
 from agent.advice.replicas import Group, Wish, wished
 from agent.model import Evidence, Recommendation, ReplicaWish, Slo, SloStatus, TargetStatus
@@ -68,12 +70,15 @@ def scale(
         )
         advice, basis, confidence, mix = None, None, 0.0, memory.demand.mix(now_seconds)
         if forecast is not None and carried is not None and learned is not None and mix is not None:
-            confidence = _confidence(group, carried)
+            parts = _parts(group, wish, learned, forecast, carried, mix)
+            confidence = confidence_of(parts)
             if wish.count != group.count:
                 counts = sorted({max(1, wish.count - 1), wish.count, wish.count + 1, group.count})
                 objectives = objectives_of(status.slo for status in promised)
                 basis = Basis(counts, group.lost, learned, forecast, carried, mix, objectives)
-                advice = _recommend(plan, name, members, promised, group, wish, basis, waiting, lead, now_seconds)
+                advice = _recommend(
+                    plan, name, members, promised, group, wish, basis, parts, waiting, lead, now_seconds
+                )
         told = ReplicaWish(*name, group.count, wish.count, wish.low, wish.high, confidence, wish.reason, latest)
         yield Scaling(told, advice, basis, is_modelled=carried is not None)
 
@@ -128,6 +133,7 @@ def _recommend(
     group: Group,
     wish: Wish,
     basis: Basis,
+    parts: Mapping[str, float],
     waiting: float,
     lead: float,
     now_seconds: float,
@@ -155,7 +161,7 @@ def _recommend(
             f"{forecast.q90:.1f} requests/s come within {forecast.horizon_seconds:.0f} s, and one replica carries "
             f"{carried.low:.2f} of them under the objectives{lost}."
         ),
-        confidence=_confidence(group, carried),
+        confidence=confidence_of(parts),
         meets_slo=basis.keeps(wish.count),
         evidence=(
             Evidence("forecast_arrival_rate_q50_per_second", forecast.horizon_seconds, forecast.q50),
@@ -170,6 +176,7 @@ def _recommend(
             Evidence("cold_start_seconds", 0.0, lead),
             Evidence("replicas_pending", 0.0, group.pending),
             Evidence("replicas_lost", 0.0, group.lost),
+            *(Evidence(f"confidence_{part}_ratio", 0.0, round(value, 3)) for part, value in parts.items()),
             *(
                 Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
                 for status in promised
@@ -231,11 +238,14 @@ def _steps(members: Sequence[TargetStatus], group: Group, wish: Wish, who: str, 
     return (*first, f"lower the replica count of {who} from {group.count} to {wish.count}", "drain before they go")
 
 
-def _confidence(group: Group, carried: Carried) -> float:
-    """Data quality x fit x how far the model had to be corrected; the ledger's track record comes on top."""
-    fit = max(0.0, 1.0 - carried.error_ratio)
-    trust = sqrt(min(carried.correction, 1 / carried.correction))
-    return round(group.quality_ratio * fit * trust, 2)
+def _parts(
+    group: Group, wish: Wish, learned: Learned, forecast: Forecast, carried: Carried, mix: Mix
+) -> Mapping[str, float]:
+    """What makes the confidence; only fewer replicas ask each for more than it has now."""
+    there, asked = wish.count - group.lost, 0.0
+    if wish.count < group.count and there > 0 and learned.steps is not None:
+        asked = load_ratio(learned.steps, mix, forecast.q50 / there / carried.correction)
+    return confidence_parts(group.quality_ratio, carried, learned.shown, asked)
 
 
 def _dollars_per_hour(plan: Plan, members: Sequence[TargetStatus]) -> float | None:

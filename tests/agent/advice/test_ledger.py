@@ -181,10 +181,17 @@ def test_verdict_of_fewer(row: str, up: int, rate: float | None, verdict: str) -
 def test_verdicts_feed_the_confidence_of_what_comes_next() -> None:
     """Four kept and one missed are taken for granted: four more missed make 4 / 9 of 4 / 5, that is 0.56."""
     ledger = Ledger([replace(by_model(float(n)), verdict="missed") for n in range(4)])
-    assert ledger.track_record(("m", "aggregated", "scale")) == pytest.approx(5 / 9)
+    assert ledger.track_record(("m", "aggregated", "scale"), 9_000.0) == pytest.approx(5 / 9)
     (entered,) = ledger.settle([by_model(9_000.0)], replicas(4), [], 9_000.0, [wish(3)])
     assert entered.confidence == pytest.approx(0.7 * 5 / 9, abs=0.01)
-    assert ledger.track_record(("other", "aggregated", "scale")) == 1.0
+    assert ledger.track_record(("other", "aggregated", "scale"), 9_000.0) == 1.0
+    assert ledger.trusted(wish(3), 9_000.0).confidence == pytest.approx(0.9 * 5 / 9, abs=0.01)
+
+
+def test_what_missed_gets_another_chance_after_a_day() -> None:
+    """Nobody follows advice that is not believed, so nothing of it is kept: without forgetting it would be for good."""
+    ledger = Ledger([replace(by_model(float(n)), verdict="missed") for n in range(4)])
+    assert ledger.track_record(("m", "aggregated", "scale"), 86_404.0) == 1.0
 
 
 def test_growing_by_fewer_is_what_open_advice_says_already() -> None:
