@@ -65,12 +65,6 @@ class Increment:
             if name == signal
         }
 
-    def readings_of(self, gauge: str) -> Spread | None:
-        """One gauge without a label, over all readings that this one is of; None where the last page lacks it."""
-        place = (gauge, "")
-        value = self.gauges.get(place)
-        return None if value is None else self.spreads.get(place) or Spread(value, value, 1)
-
     def all_readings(self) -> Mapping[SignalKey, Spread]:
         """Every gauge without a label, over all readings that this one is of."""
         return self.spreads or {place: Spread(value, value, 1) for place, value in self.gauges.items() if not place[1]}

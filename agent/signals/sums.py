@@ -5,25 +5,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
-from agent.increment import COARSE_SECONDS, Spread
+from agent.increment import COARSE_SECONDS
 from agent.signals.model import Level
 from agent.stats.between import Between
 from agent.stats.buckets import Buckets, merged
 from agent.windows import EngineKey, Increment
+from probes.systems import ENGINES
 
 PATIENCE = 2.5  # usual gaps between readings without one, and a gauge is no longer known (as a target's page, then)
 
 
 class GaugeReading(NamedTuple):
-    """A gauge of one engine, as read at `at_seconds`, and how it was in the readings that this one stands for."""
+    """A gauge of one engine, as read at `at_seconds`; its mean, and the largest, of the `readings` it stands for."""
 
     at_seconds: float
     key: EngineKey
     last: float
-    spread: Spread
+    mean: float
+    largest: float
+    readings: int
 
 
 @dataclass(slots=True)
@@ -37,6 +41,7 @@ class Sums:
     own_high: dict[str, list[Buckets]] = field(default_factory=lambda: defaultdict(list))
     spans: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     gauges: dict[str, list[GaugeReading]] = field(default_factory=lambda: defaultdict(list))
+    inside: list[GaugeReading] = field(default_factory=list)  # requests in an engine: running and waiting, together
 
     def counter(self, signal: str, label: str = "") -> float | None:
         """The rise of a counter; None when no page had it."""
@@ -82,33 +87,38 @@ class Sums:
         return covered
 
     def level(self, signal: str, *, as_mean: bool = False) -> Level | None:
-        """A gauge of all engines together (added up, or averaged), at every instant at which all of them are known.
+        """A gauge of all engines together, see `level_of`; None without readings."""
+        return level_of(self.gauges.get(signal, ()), as_mean=as_mean)
 
-        Engines are read at different instants: each counts with its latest reading, from about its first one on, until
-        it has not been read for a while. None without readings. Of joined readings (see agent/increment.py) the means
-        are added up for the mean, and the largest ones for the largest: those of engines that peaked within the same
-        ten seconds.
-        """
-        readings = sorted(self.gauges.get(signal, ()), key=lambda reading: reading.at_seconds)
-        if len({reading.key for reading in readings}) == 1:
-            return _level_of_one(readings)
-        together = _Together(_stays(readings))
-        means, weights, largest, last = 0.0, 0, -math.inf, 0.0
-        for reading in readings:
-            if together.take(reading):
-                share = together.count if as_mean else 1
-                means += reading.spread.readings * together.mean / share
-                weights += reading.spread.readings
-                largest = max(largest, together.largest / share)
-                last = together.last / share
-        return Level(means / weights, largest, last) if weights else None
+
+def level_of(found: Iterable[GaugeReading], *, as_mean: bool = False) -> Level | None:
+    """A gauge of all engines together (added up, or averaged), at every instant at which all of them are known.
+
+    Engines are read at different instants: each counts with its latest reading, from about its first one on, until
+    it has not been read for a while. None without readings. Of joined readings (see agent/increment.py) the means
+    are added up for the mean, and the largest ones for the largest: those of engines that peaked within the same
+    ten seconds.
+    """
+    readings = sorted(found, key=attrgetter("at_seconds"))
+    if len({reading.key for reading in readings}) == 1:
+        return _level_of_one(readings)
+    together = _Together(_stays(readings))
+    means, weights, largest, last = 0.0, 0, -math.inf, 0.0
+    for reading in readings:
+        if together.take(reading):
+            share = together.count if as_mean else 1
+            means += reading.readings * together.mean / share
+            weights += reading.readings
+            largest = max(largest, together.largest / share)
+            last = together.last / share
+    return Level(means / weights, largest, last) if weights else None
 
 
 def _level_of_one(readings: Sequence[GaugeReading]) -> Level:
     """Of one engine every reading is all that is known."""
-    weights = sum(reading.spread.readings for reading in readings)
-    mean = sum(reading.spread.readings * reading.spread.mean for reading in readings) / weights
-    return Level(mean, max(reading.spread.largest for reading in readings), readings[-1].last)
+    weights = sum(reading.readings for reading in readings)
+    mean = sum(reading.readings * reading.mean for reading in readings) / weights
+    return Level(mean, max(reading.largest for reading in readings), readings[-1].last)
 
 
 @dataclass(slots=True)
@@ -131,9 +141,9 @@ class _Together:
         if before is None or not self._are_known or at > self._holds_until:
             self._look_again(at)
         else:
-            self.mean += reading.spread.mean - before.spread.mean
+            self.mean += reading.mean - before.mean
             self.last += reading.last - before.last
-            self.largest += reading.spread.largest - before.spread.largest
+            self.largest += reading.largest - before.largest
         return self._are_known
 
     def _look_again(self, at: float) -> None:
@@ -141,8 +151,8 @@ class _Together:
         known = [self._latest[key] for key in there if key in self._latest]
         fresh = [one for one in known if at - one.at_seconds <= self.stays[one.key].patience]
         self._are_known, self.count = len(fresh) == len(there), len(fresh)
-        self.mean, self.last = sum(one.spread.mean for one in fresh), sum(one.last for one in fresh)
-        self.largest = sum(one.spread.largest for one in fresh)
+        self.mean, self.last = sum(one.mean for one in fresh), sum(one.last for one in fresh)
+        self.largest = sum(one.largest for one in fresh)
         changes = [stay.from_seconds for stay in self.stays.values() if stay.from_seconds > at]
         ends = [self.stays[key].to_seconds for key in there]
         late = [one.at_seconds + self.stays[one.key].patience for one in fresh]
@@ -163,7 +173,7 @@ def _stays(readings: Sequence[GaugeReading]) -> dict[EngineKey, _Stay]:
     joined: set[EngineKey] = set()
     for reading in readings:
         times[reading.key].append(reading.at_seconds)
-        if reading.spread.readings > 1:
+        if reading.readings > 1:
             joined.add(reading.key)
     gaps = {key: median(b - a for a, b in pairwise(at)) for key, at in times.items() if len(at) > 1}
     gaps |= {key: max(gaps.get(key, 0.0), COARSE_SECONDS) for key in joined}
@@ -184,8 +194,10 @@ def add_up(increments: Iterable[Increment]) -> Sums:
             sums.histograms[signal].append(buckets)
         for (signal, label), value in increment.gauges.items():
             if not label:
-                spread = increment.spreads.get((signal, label)) or Spread(value, value, 1)
-                sums.gauges[signal].append(GaugeReading(increment.to_seconds, increment.key, value, spread))
+                spread = increment.spreads.get((signal, label)) or (value, value, 1)
+                sums.gauges[signal].append(GaugeReading(increment.to_seconds, increment.key, value, *spread))
+        if (inside := _inside(increment)) is not None:
+            sums.inside.append(inside)
         if increment.own is not None:
             for place, part in increment.own.counters.items():
                 sums.own[place] += part
@@ -194,6 +206,23 @@ def add_up(increments: Iterable[Increment]) -> Sums:
                 sums.own_high[signal].append(ours.high)
         sums.spans[increment.key.source].append((increment.from_seconds, increment.to_seconds))
     return sums
+
+
+def _inside(increment: Increment) -> GaugeReading | None:
+    """None where a page does not tell of both. Of readings that were joined, the largest is at most so much."""
+    if increment.key.source not in ENGINES or increment.to_seconds <= increment.from_seconds:
+        return None
+    places = ("requests_running", ""), ("requests_waiting", "")
+    running, waiting = (increment.gauges.get(place) for place in places)
+    if running is None or waiting is None:
+        return None
+    last = running + waiting
+    spreads = [increment.spreads[place] for place in places if place in increment.spreads]
+    if len(spreads) < len(places):
+        return GaugeReading(increment.to_seconds, increment.key, last, last, last, 1)
+    mean, largest = spreads[0].mean + spreads[1].mean, spreads[0].largest + spreads[1].largest
+    readings = min(spreads[0].readings, spreads[1].readings)
+    return GaugeReading(increment.to_seconds, increment.key, last, mean, largest, readings)
 
 
 def together(parts: Iterable[Sums]) -> Sums:
@@ -210,6 +239,7 @@ def together(parts: Iterable[Sums]) -> Sums:
         for mine, theirs in ((whole.own_low, part.own_low), (whole.own_high, part.own_high)):
             for signal, buckets in theirs.items():
                 mine[signal].extend(buckets)
+        whole.inside.extend(part.inside)
         for signal, readings in part.gauges.items():
             whole.gauges[signal].extend(readings)
         for source, spans in part.spans.items():

@@ -7,11 +7,11 @@ is newly inside, since vLLM counts none.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import floor
+from operator import attrgetter
 from statistics import fmean, median, pvariance
 
-from agent.increment import Spread
-from agent.signals.model import Level, Workload
-from agent.signals.sums import GaugeReading, Sums
+from agent.signals.model import Workload
+from agent.signals.sums import Sums, level_of
 from agent.stats.between import latency_between
 from agent.stats.time_buckets import TimeBuckets
 from agent.windows import EngineKey, Increment
@@ -44,7 +44,7 @@ def workload(sums: Sums, increments: Sequence[Increment], events: TimeBuckets | 
         arrivals_over_last_week_ratio=week,
         prompt_tokens=latency_between(sums.users_histogram("request_prompt_tokens")),
         output_tokens=latency_between(sums.users_histogram("request_generation_tokens")),
-        concurrency=_concurrency(engines),
+        concurrency=level_of(sums.inside),
         reuse_kind=_reuse_kind(engines),
     )
 
@@ -52,7 +52,7 @@ def workload(sums: Sums, increments: Sequence[Increment], events: TimeBuckets | 
 def _arrivals(increments: Iterable[Increment]) -> Iterable[tuple[float, EngineKey, float]]:
     """(when read, engine, requests that came since it was read before): what ended, and what is newly inside."""
     inside: dict[EngineKey, float] = {}
-    for increment in sorted(increments, key=lambda i: i.to_seconds):
+    for increment in sorted(increments, key=attrgetter("to_seconds")):
         gauges = increment.gauges
         running, waiting = gauges.get(("requests_running", "")), gauges.get(("requests_waiting", ""))
         if running is None or waiting is None:
@@ -61,7 +61,7 @@ def _arrivals(increments: Iterable[Increment]) -> Iterable[tuple[float, EngineKe
         before = 0.0 if increment.restarted else inside.get(increment.key)
         inside[increment.key] = running + waiting
         if before is not None:
-            ended = sum(n for (signal, _), n in increment.counters.items() if signal == "requests_finished_total")
+            ended = sum([n for (signal, _), n in increment.counters.items() if signal == "requests_finished_total"])
             yield increment.to_seconds, increment.key, max(0.0, ended + running + waiting - before)
 
 
@@ -97,19 +97,6 @@ def _against(events: TimeBuckets | None, end: float, seconds: float, days: int) 
     shift = days * DAY_SECONDS
     then = events.since(start - shift).total - events.since(end - shift).total
     return now / then if then > 0 else None
-
-
-def _concurrency(increments: Iterable[Increment]) -> Level | None:
-    """Requests inside, running and waiting together; of readings that were joined, the largest is at most so much."""
-    sums = Sums()
-    for increment in increments:
-        running, waiting = increment.readings_of("requests_running"), increment.readings_of("requests_waiting")
-        if running is not None and waiting is not None:
-            largest = running.largest + waiting.largest
-            spread = Spread(running.mean + waiting.mean, largest, min(running.readings, waiting.readings))
-            last = increment.gauges["requests_running", ""] + increment.gauges["requests_waiting", ""]
-            sums.gauges["inside"].append(GaugeReading(increment.to_seconds, increment.key, last, spread))
-    return sums.level("inside")
 
 
 def _reuse_kind(increments: Iterable[Increment]) -> str | None:

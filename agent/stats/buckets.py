@@ -57,14 +57,14 @@ class Buckets:
 
 def merged(parts: Iterable[Buckets]) -> Buckets | None:
     """All parts together; None when there are none. Parts of one layout are added column by column, which is fast."""
-    layouts: list[list[Buckets]] = []
+    layouts: dict[tuple[float, ...], list[Buckets]] = {}
+    edges, alike = None, list[Buckets]()
     for part in parts:
-        alike = next((alike for alike in layouts if alike[0].edges == part.edges), None)
-        if alike is None:
-            layouts.append([part])
-        else:
-            alike.append(part)
-    return reduce(add, map(_column_sums, layouts)) if layouts else None
+        if part.edges is not edges:  # from page to page they are the same object
+            edges = part.edges
+            alike = layouts.setdefault(edges, [])
+        alike.append(part)
+    return reduce(add, map(_column_sums, layouts.values())) if layouts else None
 
 
 def _column_sums(parts: list[Buckets]) -> Buckets:
