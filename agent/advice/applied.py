@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.advice.scene import LOAD_SECONDS, Scene
 from agent.advice.shares import hit_ratio_of, hottest, shares_of
-from agent.advice.slow_replica import STEP_RATIO, step_ratios
+from agent.advice.slow_replica import STEP_RATIO, step_ratio
 from agent.model import Recommendation, TargetStatus
 from agent.signals.sums import add_up
 
@@ -51,7 +51,7 @@ def _is_well(scene: Scene, entry: Recommendation) -> bool | None:
     group = _group(scene, entry)
     if not any(status.name == name for status in group):
         return True
-    speed = step_ratios(scene, group).get(name)
+    speed = step_ratio(scene, group, name)
     return None if speed is None else not speed.is_slow
 
 

@@ -8,7 +8,7 @@ from agent.advice.capacity import predict
 from agent.advice.domain import MUCH_REUSE
 from agent.advice.scene import LOAD_SECONDS, Scene, alternative, objectives_of
 from agent.advice.shares import LEAST_RATIO, Share, gets_more, hottest, shares_of
-from agent.advice.slow_replica import step_ratios
+from agent.advice.slow_replica import step_ratio
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 from agent.signals.sums import add_up
 
@@ -29,7 +29,7 @@ def routing(scene: Scene) -> Iterator[Recommendation]:
         top = None if shares is None else hottest(shares)
         if shares is None or top is None or not gets_more(top[0], shares) or not _suffers(scene, group, shares, top[0]):
             continue
-        speed = step_ratios(scene, group).get(top[0].name)
+        speed = step_ratio(scene, group, top[0].name)
         if speed is None or not speed.is_slow:
             yield _recommend(scene, model, role, group, shares, *top)
 

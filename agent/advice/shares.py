@@ -8,7 +8,7 @@ from statistics import median
 from agent.advice.readings import are_all_read
 from agent.advice.scene import LEAST_REQUESTS, LOAD_SECONDS, Scene
 from agent.model import TargetStatus
-from agent.signals.sums import Sums, add_up
+from agent.signals.sums import Sums, add_up, together
 from agent.windows import Increment
 
 MINUTES = 5
@@ -90,7 +90,8 @@ def _share(scene: Scene, status: TargetStatus) -> Share | None:
     minutes: list[list[Increment]] = [[] for _ in range(MINUTES)]
     for increment in increments:
         minutes[max(0, ceil((increment.to_seconds - first) / MINUTE_SECONDS) - 1)].append(increment)
-    sums, parts = add_up(increments), [add_up(minute) for minute in minutes]
+    parts = [add_up(minute) for minute in minutes]
+    sums = together(parts)
     loads = [_load(part) for part in parts]
     known = [load for load in loads if load is not None]
     begun, itl = sums.histogram("ttft_seconds"), sums.histogram("itl_seconds")

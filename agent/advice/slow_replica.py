@@ -6,7 +6,7 @@ the other replicas does: how long they would have taken for the very steps that 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import median, median_low
 
 from agent.advice.capacity import EngineCapacity, Prediction, Z, predict
 from agent.advice.capacity_book import CapacityBook, Kind
@@ -28,6 +28,9 @@ from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 LEAST_SLOW_RATIO = 1.25  # beyond the law's own error: clocks that fall, a throttled card, a neighbour on it
 LEAST_OWN_STRETCHES = 8
 NEARLY_ALL = 0.9  # of its stretches are longer than the law says
+LEAST_GAP_RATIO = 1.1  # of the usual gap between tokens: else nobody looks closer
+MOST_SUSPECTS = 2  # each is compared with so many fellows: a law is fitted for it every minute
+MOST_FELLOWS = 8
 CONFIDENCE = 0.8
 VERIFY_SECONDS = 900.0
 STEP_RATIO = "step_time_ratio:"
@@ -41,21 +44,18 @@ class Slow:
     is_slow: bool
 
 
-def step_ratios(scene: Scene, group: Sequence[TargetStatus]) -> Mapping[str, Slow]:
-    """Of each replica that can be told: its steps of the last minutes against the law of the others' last hour.
+def step_ratio(scene: Scene, group: Sequence[TargetStatus], name: str) -> Slow | None:
+    """One replica's steps of the last minutes against the law of the others' last hour.
 
-    Nothing of replicas on different GPUs, and of those with too few busy stretches, or whose fellows follow no law.
+    None of replicas on different GPUs, and where it has too few busy stretches, or its fellows too few or no law.
     """
     facts = [scene.plan.targets.get(status.name) for status in group]
     if len(group) < 2 or len({fact.gpu_type if fact else None for fact in facts}) > 1:
-        return {}
-    found = {}
-    for status in group:
-        law, mine = _law(scene, [other for other in group if other is not status]), _stretches(scene, status)
-        if law is None or len(mine) < LEAST_OWN_STRETCHES:
-            continue
-        found[status.name] = _against(law, mine)
-    return found
+        return None
+    others = [status for status in group if status.name != name][:MOST_FELLOWS]
+    law = _law(scene, others)
+    mine = [sample for status in group if status.name == name for sample in _stretches(scene, status)]
+    return None if law is None or len(mine) < LEAST_OWN_STRETCHES else _against(law, mine)
 
 
 def _against(law: StepModel, mine: Sequence[StepSample]) -> Slow:
@@ -68,15 +68,25 @@ def _against(law: StepModel, mine: Sequence[StepSample]) -> Slow:
 
 
 def slow_replica(scene: Scene) -> Iterator[Recommendation]:
-    """At most one per model and role: the slowest. None of fewer than two replicas, and where one is not read."""
+    """At most one per model and role: the slowest of those whose users wait longest for tokens. None of fewer than two
+    replicas, and where one is not read.
+    """
     for (model, role), group in scene.groups().items():
         shares = shares_of(scene, group)
-        if shares is None:
-            continue
-        ratios = step_ratios(scene, group)
-        slow = {name: one.ratio for name, one in ratios.items() if one.is_slow}
-        if slow and len(slow) < len(group):
-            yield _recommend(scene, model, role, group, shares, ratios, max(slow, key=lambda name: slow[name]))
+        ratios = {} if shares is None else {name: step_ratio(scene, group, name) for name in _suspects(shares)}
+        slow = {name: one.ratio for name, one in ratios.items() if one is not None and one.is_slow}
+        if shares is not None and slow:
+            name = max(slow, key=lambda one: slow[one])
+            yield _recommend(scene, model, role, group, shares, slow, name)
+
+
+def _suspects(shares: Sequence[Share]) -> list[str]:
+    """Steps that take longer show in the gaps between tokens, whatever a replica is sent: the worst of those."""
+    known = [(share.itl_mean_seconds, share.name) for share in shares if share.itl_mean_seconds is not None]
+    if len(known) < 2:
+        return []
+    usual = median_low(gap for gap, _ in known)
+    return [name for gap, name in sorted(known, reverse=True)[:MOST_SUSPECTS] if gap >= LEAST_GAP_RATIO * usual]
 
 
 def _law(scene: Scene, others: Sequence[TargetStatus]) -> StepModel | None:
@@ -104,10 +114,10 @@ def _recommend(
     role: str,
     group: Sequence[TargetStatus],
     shares: Sequence[Share],
-    ratios: Mapping[str, Slow],
+    slow: Mapping[str, float],
     name: str,
 ) -> Recommendation:
-    ratio = ratios[name].ratio
+    ratio = slow[name]
     view = scene.view([status for status in group if status.name != name])
     price = scene.dollars_per_hour(group)
     each = None if price is None else price / len(group)
@@ -133,7 +143,7 @@ def _recommend(
         confidence=CONFIDENCE,
         meets_slo=choices[-1]["meets_slo"] if choices else None,  # type: ignore[arg-type]
         evidence=(
-            *(Evidence(f"{STEP_RATIO}{one}", LOAD_SECONDS, known.ratio) for one, known in ratios.items()),
+            *(Evidence(f"{STEP_RATIO}{one}", LOAD_SECONDS, known) for one, known in slow.items()),
             *(Evidence(f"requests:{share.name}", LOAD_SECONDS, share.requests) for share in shares),
             *(Evidence(f"requests_in_engine:{share.name}", LOAD_SECONDS, share.load) for share in shares),
             *(Evidence(f"itl_seconds_mean:{share.name}", LOAD_SECONDS, share.itl_mean_seconds) for share in shares),

@@ -6,7 +6,7 @@ from split_fleet import scene_of
 
 from agent.advice.applied import was_applied
 from agent.advice.routing import routing
-from agent.advice.slow_replica import slow_replica, step_ratios
+from agent.advice.slow_replica import slow_replica, step_ratio
 from agent.simulator.faults import Fault
 from agent.simulator.router import LeastLoad, RoundRobin, Router
 
@@ -47,7 +47,8 @@ def test_replicas_that_are_alike_get_no_advice_and_one_alone_has_no_fellows() ->
         assert list(slow_replica(scene)) == []
         assert list(routing(scene)) == []
         (group,) = scene.groups().values()
-        assert len(step_ratios(scene, group)) == (2 if replicas == 2 else 0)
+        told = [step_ratio(scene, group, status.name) for status in group]
+        assert [one.is_slow if one else None for one in told] == ([False, False] if replicas == 2 else [None])
 
 
 def test_a_fellow_that_was_not_read_is_silence() -> None:
