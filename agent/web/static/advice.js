@@ -21,6 +21,11 @@ const LIMITS = {
   itl: "gaps between tokens",
   kv: "memory of the KV cache",
   seqs: "sequences that may run at once",
+  tpot: "time per output token",
+  steps: "how long its own steps take",
+  balance: "how requests are shared out",
+  prefix_cache: "what the prefix caches find",
+  cost: "cost: every promise is kept",
 };
 
 /** Newest first; the latest few open, older ones folded. */
