@@ -156,7 +156,6 @@ def _meets(itl: Sequence[SloStatus], gap_seconds: float, share: float) -> bool |
     return all(
         gap_seconds <= (status.slo.threshold_seconds or 0.0) or share <= 1.0 - status.slo.good_request_ratio
         for status in itl
-        for status in itl
     )
 
 

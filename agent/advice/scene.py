@@ -170,6 +170,18 @@ def objectives_of(statuses: Iterable[SloStatus]) -> tuple[Objective, ...]:
     )
 
 
+def untold(setting: str, dollars_per_hour: float | None = None) -> dict[str, object]:
+    """One setting of which nothing can be predicted."""
+    return {
+        "setting": setting,
+        "ttft_p95_seconds": None,
+        "itl_p99_seconds": None,
+        "goodput_ratio": None,
+        "dollars_per_hour": dollars_per_hour,
+        "meets_slo": None,
+    }
+
+
 def alternative(setting: str, said: Prediction, dollars_per_hour: float | None) -> dict[str, object]:
     """One setting with what is predicted for it; the latencies are those of the value."""
     return {

@@ -125,7 +125,7 @@ def test_a_replay_gives_the_alerts_and_the_advice_of_live_ticks(recording: Path)
         ("EngineUnreachable", None),
         ("CanaryDown", None),
     } <= names
-    assert heard.advice[0].action == "scale"
+    assert {advice.action for advice in heard.advice} == {"scale", "knob"}, "the batch stands at 8 beside free KV"
 
 
 def told_of(recording: Path, target: Target) -> Path:
