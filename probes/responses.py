@@ -8,6 +8,7 @@ HIDDEN: Final = (
     "response.refusal.delta",
 )  # fmt: skip
 ENDS: Final = {"response.completed": "stop", "response.incomplete": "length"}
+ENDS_BY_STATUS: Final = {"completed": "stop", "incomplete": "length", "cancelled": "abort"}
 
 
 def is_response_event(chunk: dict[str, Any]) -> bool:
@@ -33,9 +34,13 @@ def as_chunks(event: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _finish_reason(kind: str, response: dict[str, Any]) -> str:
+    """The response's own words; the event's name where it has none. vLLM 0.32 names every end `response.completed`."""
     details = response.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    return ENDS[kind] if reason in (None, "max_output_tokens") else str(reason)
+    if reason not in (None, "max_output_tokens"):
+        return str(reason)
+    said = ENDS_BY_STATUS.get(str(response.get("status")), ENDS[kind])
+    return said if reason is None else "length"
 
 
 def _usage(usage: object) -> dict[str, Any] | None:

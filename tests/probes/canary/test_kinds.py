@@ -344,6 +344,28 @@ async def test_an_embedding_that_was_refused_is_counted_by_no_engine() -> None:
     assert (sent.first_token_at_seconds, sent.finish_reason) == (None, "")
 
 
+INCOMPLETE = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+
+
+@pytest.mark.parametrize(
+    ("end", "response_end", "reason"),
+    [
+        ("response.completed", {"status": "completed"}, "stop"),
+        ("response.incomplete", INCOMPLETE, "length"),
+        ("response.completed", INCOMPLETE, "length"),  # as vLLM 0.32 says it
+        ("response.completed", {"status": "incomplete"}, "length"),
+        ("response.completed", {"status": "cancelled"}, "abort"),
+    ],
+)
+async def test_a_response_ends_as_the_engine_counts_it(end: str, response_end: dict[str, object], reason: str) -> None:
+    """The status tells, and not the event: vLLM calls every end `response.completed`, and counts one of `length`."""
+    script = response(*TOLD, {"type": end, "response": RESPONSE | {"usage": USAGE} | response_end})
+    async with nasty_server(script) as server:
+        task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="responses")
+        result = await Prober(SystemClock()).probe(task)
+    assert [sent.finish_reason for sent in result.sent] == [reason]
+
+
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
