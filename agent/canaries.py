@@ -1,7 +1,8 @@
 """Canaries as the agent sends them: one at a time on a target, within limits, each with exactly one result."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from agent.config import Config
 from agent.config_watching import Target
@@ -28,6 +29,7 @@ class Canaries:
     view: LivingView
     process: CanaryProcess
     gate: Gate = field(default_factory=Gate)
+    _turns: Counter[tuple[str, str]] = field(default_factory=Counter)  # runs that were sent, by target and canary
 
     async def run(self, canary: CanaryItem, target: Target, config: Config, planned_at_seconds: float) -> ProbeResult:
         """One planned run: sent when the target is free, or not sent, and then the result says why."""
@@ -47,6 +49,7 @@ class Canaries:
             )
             if refusal is not None:
                 return unrun(task, refusal.outcome, now_seconds, refusal.detail)
+            self._turns[_place(canary, target)] += 1
             result = await self._send(task, config)
             return self.gate.take(canary, result, config.canary_limits, self.clock.now_seconds())
 
@@ -79,9 +82,11 @@ class Canaries:
 
     def _task(self, canary: CanaryItem, target: Target, model: str | None, planned_at_seconds: float) -> ProbeTask:
         known = self.view.memory.windows.targets.get(target.name)
-        task = probe_task(canary, target, model or (known.model or None if known else None), planned_at_seconds)
-        ranks = self._ranks(target.name) if canary.ranks else []
-        return replace(task, rank=ranks[canary.turn(planned_at_seconds, len(ranks))]) if len(ranks) > 1 else task
+        ranks = (self._ranks(target.name) if canary.ranks else []) or [""]
+        turn, place = divmod(self._turns[_place(canary, target)], len(ranks))
+        rank = ranks[place] if len(ranks) > 1 else ""
+        asked = model or (known.model or None if known else None)
+        return probe_task(canary, target, asked, planned_at_seconds, turn, rank)
 
     def _ranks(self, target: str) -> list[str]:
         """The data-parallel ranks that the target's page shows; one engine has none to choose from, nor have replicas
@@ -109,6 +114,11 @@ def pressure_on(windows: Windows, target: str, now_seconds: float) -> Pressure:
         sum(tokens) if tokens else None,
         is_asleep=bool(awake) and not any(awake),
     )
+
+
+def _place(canary: CanaryItem, target: Target) -> tuple[str, str]:
+    """Whose runs take turns: those that were sent count, so that one that hangs does not take the turn of the next."""
+    return target.name, canary.model_dump_json()
 
 
 def _least_tokens(canaries: Sequence[CanaryItem], target: Target) -> int:

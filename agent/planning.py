@@ -96,7 +96,9 @@ def page_target(config: Config, target: Target) -> PageTarget:
     )
 
 
-def probe_task(canary: CanaryItem, target: Target, model: str | None, planned_at_seconds: float) -> ProbeTask:
+def probe_task(
+    canary: CanaryItem, target: Target, model: str | None, planned_at_seconds: float, turn: int = 0, rank: str = ""
+) -> ProbeTask:
     """One run of a canary. `model` is what the target's page says, where the config does not name one."""
     where = ProbeTask(
         target=target.name,
@@ -105,6 +107,8 @@ def probe_task(canary: CanaryItem, target: Target, model: str | None, planned_at
         token=(target.auth.token() or None) if target.auth else None,
         route=_route(target.auth),
         planned_at_seconds=planned_at_seconds,
+        turn=turn,
+        rank=rank,
     )
     return canary.fill(where)
 

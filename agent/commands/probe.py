@@ -56,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
         model=options.model,
         token=os.environ.get(options.token_env) or None,
         planned_at_seconds=time.time(),
+        turn=int(time.time()),  # of several questions, not always the same
     )
     canary = _canary(options)
     result = asyncio.run(run_probe(canary.fill(task), SystemClock()))

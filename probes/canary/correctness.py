@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from probes.canary.gibberish import gibberish
-from probes.canary.item import CanaryItem, Cost, text_tokens
+from probes.canary.item import CanaryItem, Cost, text_tokens, whose_turn
 from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Answered, Visit, message, streamed
 from probes.sample import ProbeResult
@@ -54,7 +54,7 @@ class CorrectnessCanary(CanaryItem):
 
     def fill(self, task: ProbeTask) -> ProbeTask:
         """The question whose turn it is."""
-        question = self.questions[self.turn(task.planned_at_seconds, len(self.questions))]
+        question = self.questions[whose_turn(task.turn, len(self.questions))]
         return replace(
             CanaryItem.fill(self, task), prompt=question.prompt, expected=question.expected, max_tokens=OUTPUT_TOKENS
         )
@@ -101,9 +101,9 @@ def _is_right(answered: Answered) -> bool | None:
 
 
 def _strike(answered: Answered, outcome: str, *, is_bad: bool | None) -> int:
-    """Strikes in a row for this question; the second makes the outcome. What shows nothing does not count."""
+    """Strikes in a row for this question, on this rank; the second makes the outcome. What shows nothing counts not."""
     visit = answered.visit
-    place = visit.base, visit.model, f"{outcome}: {visit.task.prompt}"
+    place = visit.base, visit.model, visit.task.rank, f"{outcome}: {visit.task.prompt}"
     strikes = visit.memory.strikes.get(place, 0)
     if is_bad is not None:
         strikes = visit.memory.strikes[place] = strikes + 1 if is_bad else 0

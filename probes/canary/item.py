@@ -56,20 +56,23 @@ class CanaryItem(BaseModel):
         return Cost()
 
     def fill(self, task: ProbeTask) -> ProbeTask:
-        """The task with what this canary asks in the run planned at `task.planned_at_seconds`."""
+        """The task with what this canary asks when it is its turn for the `task.turn`-th time."""
         return replace(
             task,
             kind=self.kind,
-            adapter_turn=int(task.planned_at_seconds // self.interval_seconds) if self.adapters else None,
+            adapter_turn=task.turn if self.adapters else None,
             connect_timeout_seconds=self.connect_timeout_seconds,
             first_token_timeout_seconds=self.first_token_timeout_seconds,
             stall_timeout_seconds=self.stall_timeout_seconds,
             total_timeout_seconds=self.total_timeout_seconds,
         )
 
-    def turn(self, planned_at_seconds: float, choices: int) -> int:
-        """Which of so many choices the run planned then takes: one after the other."""
-        return int(planned_at_seconds // self.interval_seconds) % choices
+
+def whose_turn(turn: int, choices: int) -> int:
+    """Which of so many choices is taken: one after the other, and each round begins with the next one, so that what
+    else takes turns (the adapters of a model) meets all of them.
+    """
+    return (turn + turn // choices) % choices
 
 
 def text_tokens(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from probes.canary.filler import filler, fresh_salt
-from probes.canary.item import CanaryItem, Cost
+from probes.canary.item import CanaryItem, Cost, whose_turn
 from probes.canary.memory import Seed
 from probes.canary.task import ProbeTask
 from probes.canary.visit import CHAT_PATH, Answered, Visit, message, pause, streamed
@@ -37,7 +37,7 @@ class KvReuseCanary(CanaryItem):
 
     def fill(self, task: ProbeTask) -> ProbeTask:
         """The gap whose turn it is."""
-        gap_seconds = self.gaps_seconds[self.turn(task.planned_at_seconds, len(self.gaps_seconds))]
+        gap_seconds = self.gaps_seconds[whose_turn(task.turn, len(self.gaps_seconds))]
         return replace(
             CanaryItem.fill(self, task),
             prompt="",
@@ -52,7 +52,7 @@ async def run(visit: Visit) -> ProbeResult:
 
     A pair is read once: reading it would keep its blocks from being evicted.
     """
-    place = visit.base, visit.model
+    place = visit.base, visit.model, visit.task.rank
     now_seconds = visit.clock.monotonic_seconds()
     waiting = visit.memory.seeds.get(place)
     if waiting is not None and waiting.due_at_seconds <= now_seconds:

@@ -23,7 +23,7 @@ class Memory:
 
     dialects: Dialects = field(default_factory=Dialects)
     models: dict[str, str] = field(default_factory=dict)  # the first model each base lists
-    seeds: dict[tuple[str, str], Seed] = field(default_factory=dict)
-    strikes: dict[tuple[str, str, str], int] = field(default_factory=dict)  # by question
+    seeds: dict[tuple[str, str, str], Seed] = field(default_factory=dict)  # by rank: each has a cache of its own
+    strikes: dict[tuple[str, str, str, str], int] = field(default_factory=dict)  # by rank and question
     vectors: dict[tuple[str, str, str], tuple[float, ...]] = field(default_factory=dict)  # by text
     logprobs: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)  # by fingerprint and question

@@ -59,7 +59,8 @@ class ProbeTask:
     events; total over everything. `planned_at_seconds` (unix) is when it should have started.
     Some kinds make their own prompt, of about `prompt_tokens`; `gap_seconds` lie between the halves of a cold and warm
     pair; `expected` is the word that a right answer has.
-    `rank` is the data-parallel rank that is asked for; `adapter_turn` whose turn it is of the model and its adapters.
+    `turn` is how many runs of this canary the target (or its rank) had before. `rank` is the data-parallel rank that is
+    asked for; `adapter_turn` whose turn it is of the model and its adapters.
     """
 
     target: str
@@ -73,6 +74,7 @@ class ProbeTask:
     prompt_tokens: int = 0
     gap_seconds: float = 0.0
     expected: str = ""
+    turn: int = 0
     rank: str = ""
     adapter_turn: int | None = None
     connect_timeout_seconds: float = 3.0

@@ -108,6 +108,28 @@ async def test_ranks_take_turns() -> None:
     assert [task.rank for task in process.tasks] == ["0", "1", "0"]
 
 
+async def test_a_rank_that_hangs_does_not_take_the_turn_of_the_other() -> None:
+    """Its runs last two intervals, and those between are missed: every other run that is sent is the other rank's."""
+    config = a_config(canaries=[{"kind": "chat", "ranks": True, "interval_seconds": 10}])
+    sent, process = canaries(config)
+    pages = [page(1.0, engine, requests_waiting=0) for engine in ("0", "1")]
+    sent.view.memory.windows.take(replace(pages[0], samples=pages[0].samples + pages[1].samples))
+    for planned in (0.0, 20.0, 40.0, 60.0):
+        await sent.run(config.canaries[0], config.targets[0], config, planned)
+    assert [task.rank for task in process.tasks] == ["0", "1", "0", "1"]
+
+
+async def test_every_rank_is_asked_every_question() -> None:
+    config = a_config(canaries=[{"kind": "correctness", "ranks": True}])
+    sent, process = canaries(config)
+    pages = [page(1.0, engine, requests_waiting=0) for engine in ("0", "1", "2")]
+    everyone = tuple(sample for one in pages for sample in one.samples)
+    sent.view.memory.windows.take(replace(pages[0], samples=everyone))
+    for _ in range(9):
+        await sent.run(config.canaries[0], config.targets[0], config, 0.0)
+    assert len({(task.rank, task.expected) for task in process.tasks}) == 9
+
+
 async def test_72_a_sleeping_engine_is_left_asleep() -> None:
     """It answers /health and serves nobody; its front end may still be asked for its models."""
     config = a_config(canaries=[{"kind": "chat"}, {"kind": "models"}])

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
-from live_agent import RunningAgent, answer_of
+from live_agent import RunningAgent, answer_of, write_config
 from live_figures import tell
-from live_http import get_text
+from live_http import get_text, post
 from live_parts import VLLM_SCRIPT, free_port, vllm_folder
 from live_process import Server, command_line, descendants, until
 from live_requests import complete_all
@@ -26,6 +28,7 @@ START_SECONDS = 900.0
 SEEN_SECONDS = 120.0
 TOKENS = 40
 AT_ONCE = 4
+CANARY_TOKENS = 16
 ENGINES = [{"engine": "0", "model": "tiny"}, {"engine": "1", "model": "tiny"}]
 
 
@@ -65,6 +68,54 @@ def agent(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
         started.server.stop()
 
 
+@pytest.fixture
+def asking(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Asking"]:
+    """One whose canaries ask one rank after the other."""
+    config = {
+        "tick_seconds": 1,
+        "targets": [{"name": "engine", "url": url}],
+        "scrape": {"interval_seconds": 2, "timeout_seconds": 2},
+        "gpu": {"enabled": "no"},
+        "canaries": [{"kind": "chat", "interval_seconds": 3, "ranks": True, "first_token_timeout_seconds": 8}],
+        "canary_limits": {"tokens_per_hour": 10_000_000, "idle_tokens_per_hour": 10_000_000},
+    }
+    folder, before = tmp_path_factory.mktemp("asking"), generated(url)
+    started = Asking(RunningAgent(config, folder), config, folder, before)
+    try:
+        yield started
+    finally:
+        started.agent.server.stop()
+
+
+@dataclass(frozen=True)
+class Asking:
+    """An agent, and what the ranks had counted before it."""
+
+    agent: RunningAgent
+    config: dict[str, Any]
+    folder: Path
+    before: dict[str, float]
+
+    def pause(self) -> None:
+        """No canary is sent from now on; one that is under way comes to its end."""
+        listen = {"listen": self.agent.url.removeprefix("http://")}
+        write_config({**self.config, "canary_limits": {"enabled": False}, "server": listen}, self.folder / "agent.yaml")
+        post(f"{self.agent.url}/-/reload")
+
+    def probes(self) -> list[dict[str, Any]]:
+        """Canaries that were sent to a rank."""
+        unsent = ("missed", "skipped_paused")
+        return [one for one in self.agent.api("probes")["probes"] if one["rank"] and one["outcome"] not in unsent]
+
+    def answered(self) -> dict[str, int]:
+        """How many were, by rank."""
+        return {rank: sum(one["rank"] == rank and one["outcome"] == "ok" for one in self.probes()) for rank in "01"}
+
+    def failed(self) -> dict[str, int]:
+        """How many were not, by rank."""
+        return {rank: sum(one["rank"] == rank and one["outcome"] != "ok" for one in self.probes()) for rank in "01"}
+
+
 def signals(agent: RunningAgent) -> dict[str, Any]:
     return dict(agent.api("signals", window_seconds="300")["targets"]["engine"]["signals"])
 
@@ -99,6 +150,50 @@ def test_one_slow_rank_is_seen_beside_the_other(url: str, ranks: Server, agent: 
     assert by_rank["1"] > 2 * by_rank["0"]
     page = get_text(f"{agent.url}/metrics")
     assert 'slo_agent_engine_itl_mean_seconds{engine="1",target="engine"}' in page
+
+
+def test_each_ranks_canary_is_answered_and_counted_by_that_rank(url: str, asking: Asking) -> None:
+    """The header is heeded behind two API servers; and what the ranks have counted is all taken out again."""
+    until("each rank was asked three times", SEEN_SECONDS, lambda: min(asking.answered().values()) >= 3)
+    asking.pause()
+    until("the ranks have counted what they answered", SEEN_SECONDS, lambda: answers(url, asking) == asking.answered())
+    until("all are found on the page", SEEN_SECONDS, lambda: signals(asking.agent)["probe_share_ratio"] == 1.0)
+    seen = signals(asking.agent)
+    tell(f"canaries by rank {asking.answered()}, counted by rank {answers(url, asking)}")
+    assert asking.failed() == {"0": 0, "1": 0}
+    assert (seen["probe_share_ratio"], seen["requests_finished"], seen["generation_tokens"]) == (1.0, 0, 0)
+
+
+def test_one_dead_rank_behind_a_living_port_is_told_by_its_canaries(url: str, ranks: Server, asking: Asking) -> None:
+    """Rank 1 computes nothing any more; /health is well, and every other canary is answered."""
+    until("both are well", SEEN_SECONDS, lambda: min(asking.answered().values()) >= 1)
+    with stopped(processes_of_rank(ranks, 1)):
+        before = asking.answered()
+        until("rank 1 is missed twice", SEEN_SECONDS, lambda: asking.failed()["1"] >= 2)
+        until("rank 0 answers", SEEN_SECONDS, lambda: asking.answered()["0"] >= before["0"] + 2)
+        failed, outcomes = asking.failed(), {one["outcome"] for one in asking.probes()}
+        is_well = get_text(f"{url}/health") == ""
+    tell(f"rank 1 stopped: failed canaries by rank {failed}, outcomes {sorted(outcomes)}")
+    assert is_well
+    assert failed["0"] == 0
+    assert outcomes == {"ok", "first_token_timeout"}
+
+
+def answers(url: str, asking: Asking) -> dict[str, float]:
+    """What each rank has generated since, in canaries' answers."""
+    return {rank: (after - asking.before[rank]) / CANARY_TOKENS for rank, after in generated(url).items()}
+
+
+@contextmanager
+def stopped(pids: list[int]) -> Iterator[None]:
+    """They do nothing meanwhile."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def itl_by_rank(agent: RunningAgent) -> dict[str, float]:

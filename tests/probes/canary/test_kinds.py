@@ -444,11 +444,38 @@ async def test_a_rank_is_asked_for_in_the_header() -> None:
 
 
 def test_questions_and_gaps_take_turns() -> None:
-    """One after the other, by the planned time."""
+    """One after the other; each round begins with the next one, so that a model's two adapters meet every question."""
     by_kind = {item.model_fields["kind"].default: item for item in CANARIES}
     gaps = by_kind["kv_reuse"](interval_seconds=300, gaps_seconds=[1, 60])
-    tasks = [gaps.fill(ProbeTask("t", "http://h", planned_at_seconds=at)) for at in (0.0, 300.0, 601.0)]
-    assert [task.gap_seconds for task in tasks] == [1, 60, 1]
-    questions = by_kind["correctness"]()
-    asked = {questions.fill(ProbeTask("t", "http://h", planned_at_seconds=300.0 * n)).expected for n in range(3)}
-    assert asked == {"12", "Paris", "green"}
+    tasks = [gaps.fill(ProbeTask("t", "http://h", turn=turn)) for turn in range(5)]
+    assert [task.gap_seconds for task in tasks] == [1, 60, 60, 1, 1]
+    questions = by_kind["correctness"](adapters=True)
+    tasks = [questions.fill(ProbeTask("t", "http://h", turn=turn)) for turn in range(9)]
+    assert [task.expected for task in tasks[:3]] == ["12", "Paris", "green"]
+    assert len({((task.adapter_turn or 0) % 3, task.expected) for task in tasks}) == 9
+
+
+async def test_a_pair_is_of_one_rank() -> None:
+    """What the other rank is asked in between begins a pair of its own: its cache has never seen the prompt."""
+    prober = Prober(SystemClock())
+    salts = []
+    async with nasty_server(*[(head(), token(1), token(2, finish="stop"), usage(2), DONE)] * 3) as server:
+        for rank in ("0", "1", "0"):
+            task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="kv_reuse", gap_seconds=6.0, rank=rank)
+            await prober.probe(task)
+            salts.append(server.body()["cache_salt"])
+            seeds = prober.memory.seeds
+            prober.memory.seeds = {place: replace(seed, due_at_seconds=0.0) for place, seed in seeds.items()}
+    assert salts[0] == salts[2] != salts[1]
+
+
+async def test_one_rank_that_answers_wrong_is_told_beside_one_that_answers_right() -> None:
+    """Two strikes in a row are counted by rank: with the other's right answers between them they are still two."""
+    prober = Prober(SystemClock())
+    outcomes = []
+    wrong, right = says("no idea at all"), says("It is green.")
+    async with nasty_server(*(wrong, right) * 2) as server:
+        for rank in ("0", "1") * 2:
+            task = replace(TASK, url=f"http://127.0.0.1:{server.port}", kind="correctness", expected="green", rank=rank)
+            outcomes.append((await prober.probe(task)).outcome)
+    assert outcomes == ["ok", "ok", "wrong_answer", "ok"]
