@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agent.advice.knobs_applied import APPLIED
 from agent.advice.scene import LOAD_SECONDS, Scene
 from agent.advice.shares import hit_ratio_of, hottest, shares_of
 from agent.advice.slow_replica import STEP_RATIO, step_ratio
@@ -19,6 +20,7 @@ def was_applied(scene: Scene, entry: Recommendation) -> bool | None:
         "working_set_spread": _are_hits_back,
         "uneven_hits": _are_hits_back,
         "slow_replica": _is_well,
+        **APPLIED,
     }.get(entry.reason_code)
     return None if ask is None else ask(scene, entry)
 

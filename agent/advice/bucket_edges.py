@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent.advice.scene import LEARN_SECONDS, Scene, observations, untold
+from agent.increment import Increment
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 from agent.sli.count import concerns
 from agent.stats.buckets import Buckets, split_at
@@ -35,6 +36,13 @@ def bucket_edges(scene: Scene) -> Iterator[Recommendation]:
                 found.append((status, seen))
         if found:
             yield _recommend(scene, model, role, group, found)
+
+
+def edges_of(increments: Sequence[Increment], sli: str) -> frozenset[float] | None:
+    """The edges that all of these have of an SLI's histogram; None where one has none."""
+    found = [i.histograms.get(f"{sli}_seconds") for i in increments]
+    edges = [frozenset(seen.edges) for seen in found if seen is not None]
+    return frozenset.intersection(*edges) if edges and len(edges) == len(found) else None
 
 
 def _is_ours(scene: Scene, group: Sequence[TargetStatus], status: SloStatus) -> bool:

@@ -57,12 +57,18 @@ CONFIDENCE: dict[Repair, float] = {
 
 def gpu_repair(scene: Scene) -> Iterator[Recommendation]:
     """At most one per model, role and kind of repair, with all GPUs that need it; heaviest first."""
+    found = faults_by_need(scene)
+    for repair, model, role in sorted(found, key=lambda place: (REPAIRS.index(place[0]), place[1:])):
+        yield _recommend(scene, repair, model, role, found[repair, model, role])
+
+
+def faults_by_need(scene: Scene) -> dict[tuple[Repair, str, str], list[GpuFault]]:
+    """The GPUs that have a fault now, by the repair they need, and by whose they are: model and role, "" if unknown."""
     found: dict[tuple[Repair, str, str], list[GpuFault]] = defaultdict(list)
     whose = _whose(scene)
     for fault in gpu_faults(scene.windows, scene.plan.down_after_seconds, scene.now_seconds):
         found[fault.repair, *whose.get(fault.target, ("", ""))].append(fault)
-    for repair, model, role in sorted(found, key=lambda place: (REPAIRS.index(place[0]), place[1:])):
-        yield _recommend(scene, repair, model, role, found[repair, model, role])
+    return found
 
 
 def _whose(scene: Scene) -> dict[str, tuple[str, str]]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from agent.advice.capacity import Prediction, predict
 from agent.advice.engine_facts import EngineFacts, engine_facts
 from agent.advice.pressure import Pressure, asked_for, pressure
-from agent.advice.scene import LOAD_SECONDS, Scene, alternative, objectives_of, untold
+from agent.advice.scene import LOAD_SECONDS, Scene, alternative, burn_rates, objectives_of, untold
 from agent.gpu_pods import gpu_pods
 from agent.model import Evidence, Recommendation, TargetStatus
 
@@ -114,8 +114,8 @@ def _recommend(
         action="knob",
         current=best.current,
         proposed=best.proposed,
-        low=best.proposed,
-        high=best.proposed,
+        low=best.current + LEAST_STEP if not is_dtype else best.proposed,
+        high=LARGEST_RATIO if not is_dtype else best.proposed,
         reason_code=best.code,
         binding="kv",
         summary=(
@@ -136,6 +136,7 @@ def _recommend(
             Evidence("preemptions", LOAD_SECONDS, felt.preemptions),
             Evidence("requests_queued_for_room_ratio", LOAD_SECONDS, felt.queued_ratio),
             Evidence("gpu_memory_free_ratio", 0.0, free),
+            *burn_rates(scene, group),
         ),
         alternatives=tuple(
             untold(setting, price) if one is None else alternative(setting, one, price) for setting, one in told.items()

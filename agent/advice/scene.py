@@ -1,6 +1,6 @@
 """The scene a rule looks at: what is promised, who serves, and what engines have shown of themselves."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
@@ -12,7 +12,7 @@ from agent.advice.rehearsal import EngineLimits, Load
 from agent.advice.step_model import StepModel
 from agent.advice.token_budget import TokenBudget, said_token_budget
 from agent.advice.traffic import Traffic, traffic_of
-from agent.model import SloStatus, TargetStatus
+from agent.model import Evidence, SloStatus, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import concerns
 from agent.stats.buckets import Buckets, merged, share_over
@@ -168,6 +168,14 @@ def objectives_of(statuses: Iterable[SloStatus]) -> tuple[Objective, ...]:
         for signal in get_args(Signal)
         if sli == signal and seconds is not None
     )
+
+
+def burn_rates(scene: Scene, group: Sequence[TargetStatus]) -> Iterator[Evidence]:
+    """How fast the promises that these targets miss now burn: advice that is to mend them is judged by it."""
+    for status in scene.promises(group):
+        if scene.misses(group, status):
+            for burn in status.burns[:1]:
+                yield Evidence(f"burn_rate:{status.slo.name}", burn.pair.long_seconds, burn.long_rate)
 
 
 def untold(setting: str, dollars_per_hour: float | None = None) -> dict[str, object]:

@@ -4,11 +4,12 @@ batch itself makes every step too long.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import ceil
 
 from agent.advice.capacity import Objective, Prediction, predict
 from agent.advice.engine_facts import EngineFacts, engine_facts
 from agent.advice.pressure import Pressure, asked_for, pressure
-from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, alternative, objectives_of, untold
+from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, alternative, burn_rates, objectives_of, untold
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 
 QUEUED_RATIO = 0.8  # of the readings
@@ -106,13 +107,6 @@ def _tried(
     }
 
 
-def _burn(missed: SloStatus | None) -> Iterator[Evidence]:
-    if missed is not None:
-        yield from (
-            Evidence(f"burn_rate:{missed.slo.name}", b.pair.long_seconds, b.long_rate) for b in missed.burns[:1]
-        )
-
-
 def _recommend(
     scene: Scene,
     model: str,
@@ -143,8 +137,8 @@ def _recommend(
         action="knob",
         current=float(current),
         proposed=float(best),
-        low=float(best),
-        high=float(best),
+        low=float(ceil(LEAST_GAIN * current)) if is_up else float(min(tried)),
+        high=float(max(*tried, 2 * current - 1)) if is_up else float(current - 1),
         reason_code=code,
         binding="seqs" if is_up else "itl",
         summary=f"Start {model} ({role}) with --max-num-seqs {best} instead of {current}: {why}.",
@@ -156,7 +150,7 @@ def _recommend(
             Evidence("requests_running_max", LOAD_SECONDS, felt.most_running),
             Evidence("kv_usage_ratio_max", LOAD_SECONDS, felt.most_kv_ratio),
             Evidence("preemptions", LOAD_SECONDS, felt.preemptions),
-            *_burn(missed),
+            *burn_rates(scene, group),
         ),
         alternatives=tuple(
             untold(f"--max-num-seqs {cap}", price) if one is None else alternative(f"--max-num-seqs {cap}", one, price)

@@ -20,6 +20,8 @@ const LIMITS = {
   ttft: "time to first token",
   itl: "gaps between tokens",
   kv: "memory of the KV cache",
+  gpu: "a GPU that needs repair",
+  e2e: "time to the last token",
   seqs: "sequences that may run at once",
   tpot: "time per output token",
   steps: "how long its own steps take",
