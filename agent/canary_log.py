@@ -28,7 +28,8 @@ class _Counting:
 
 @dataclass(slots=True)
 class CanaryLog:
-    """What canaries brought since the start. Only successful ones enter the histograms: a failure has no latency.
+    """What canaries brought since the start. Only successful ones enter the histograms: a failure has no latency, and
+    one that this machine timed badly has none that is true.
 
     Every target has a log of its own, so that a busy or a failing one pushes no other's out.
     """
@@ -42,7 +43,7 @@ class CanaryLog:
         log.append(replace(result, sent=()))
         if sum(map(len, self._logs.values())) > MOST:
             max(self._logs.values(), key=len).popleft()
-        if not result.is_ok or not result.feels_like_a_user:
+        if not result.is_ok or not result.is_timed_well or not result.feels_like_a_user:
             return
         figures = {
             "ttft_seconds": [result.ttft_seconds],

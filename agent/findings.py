@@ -61,29 +61,46 @@ def findings(
 
 
 def _of_target(name: str, results: Sequence[ProbeResult], ttft: float, tpot: float) -> Finding | None:
-    newest = _newest_of_each_kind(results)
+    newest = _last_round_of_each_kind(results)
     if not newest:
         return None
-    asking = [result for kind, result in newest.items() if kind != "models"]
-    front = newest.get("models")
+    asking = [result for result in newest if result.kind != "models"]
+    front = next((result for result in newest if result.kind == "models"), None)
     failed = next((result for result in asking if _is_bad(result)), None)
     if failed is not None:
-        return Finding("bad", name, _unreached(failed, front) or _half_dead(failed, front) or _broken(failed))
+        text = _unreached(failed, front) or _half_dead(failed, front) or _broken(failed)
+        return Finding("bad", name, _whose(failed, asking) + text)
     if front is not None and _is_bad(front):
         return Finding("bad", name, f"does not list its models: {_meaning(front)}")
-    words = [text for result in asking if (text := _unstreamed(result) or _slow(result, ttft, tpot))]
+    words = [
+        _whose(result, asking) + text for result in asking if (text := _unstreamed(result) or _slow(result, ttft, tpot))
+    ]
     if words:
         return Finding("watch", name, words[0])
     return Finding("good", name, "serves well" if asking else "lists its models; no canary asks its engine")
 
 
-def _newest_of_each_kind(results: Iterable[ProbeResult]) -> dict[str, ProbeResult]:
-    """Of those that say something about the service."""
-    newest: dict[str, ProbeResult] = {}
+def _last_round_of_each_kind(results: Iterable[ProbeResult]) -> list[ProbeResult]:
+    """Of those that say something about the service. Ranks and adapters are asked in turn: back to where one comes
+    again, each was asked once.
+    """
+    rounds: dict[str, dict[tuple[str, str], ProbeResult]] = defaultdict(dict)
+    complete: set[str] = set()
     for result in results:
-        if is_bad(result.outcome, has_succeeded=True) is not None:
-            newest.setdefault(result.kind, result)
-    return newest
+        if result.kind in complete or is_bad(result.outcome, has_succeeded=True) is None:
+            continue
+        if (result.rank, result.model) in rounds[result.kind]:
+            complete.add(result.kind)
+        else:
+            rounds[result.kind][result.rank, result.model] = result
+    return [result for one in rounds.values() for result in one.values()]
+
+
+def _whose(result: ProbeResult, beside: Sequence[ProbeResult]) -> str:
+    """Which rank or adapter is meant, where several are asked."""
+    parts = [f"rank {result.rank}"] if len({one.rank for one in beside if one.kind == result.kind}) > 1 else []
+    parts += [f"model {result.model}"] if len({one.model for one in beside if one.kind == result.kind}) > 1 else []
+    return ", ".join(parts) + ": " if parts else ""
 
 
 def _unreached(failed: ProbeResult, front: ProbeResult | None) -> str:
@@ -115,7 +132,7 @@ def _unstreamed(result: ProbeResult) -> str:
 
 
 def _slow(result: ProbeResult, ttft: float, tpot: float) -> str:
-    if not result.feels_like_a_user:
+    if not result.feels_like_a_user or not result.is_timed_well:
         return ""
     if result.ttft_seconds is not None and result.ttft_seconds > ttft:
         took = f"the first token took {result.ttft_seconds:.1f} s"

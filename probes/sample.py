@@ -140,5 +140,10 @@ class ProbeResult:
         return self.kind in USER_KINDS
 
     @property
+    def is_timed_well(self) -> bool:
+        """False where this machine was so busy that the times say too little: they are told, and not used."""
+        return "client_lag" not in self.flags
+
+    @property
     def is_ok(self) -> bool:
         return self.outcome == "ok"

@@ -99,6 +99,7 @@ def _added_up(
     increments, sums = gathered.increments, gathered.sums
     probes = _probes(windows, start_seconds, end_seconds, names)
     answered = [result for result in probes if result.is_ok]
+    timed = [result for result in answered if result.is_timed_well]
     seconds = sums.covered_seconds(*ENGINES)
     finished = sums.users_by_label("requests_finished_total")
     finished_total = sum(finished.values()) if finished else None
@@ -121,10 +122,10 @@ def _added_up(
         tpot_seconds=tpot,
         e2e_seconds=latency_between(sums.users_histogram("e2e_seconds")),
         queue_seconds=_queue(sums, failed),
-        canary_ttft_seconds=exact_latency([r.ttft_seconds for r in answered if r.ttft_seconds is not None]),
-        canary_itl_seconds=exact_latency([gap for r in answered for gap in r.itl_gaps_seconds]),
-        canary_tpot_seconds=exact_latency([r.tpot_seconds for r in answered if r.tpot_seconds is not None]),
-        canary_e2e_seconds=exact_latency([r.e2e_seconds for r in answered if r.e2e_seconds is not None]),
+        canary_ttft_seconds=exact_latency([r.ttft_seconds for r in timed if r.ttft_seconds is not None]),
+        canary_itl_seconds=exact_latency([gap for r in timed for gap in r.itl_gaps_seconds]),
+        canary_tpot_seconds=exact_latency([r.tpot_seconds for r in timed if r.tpot_seconds is not None]),
+        canary_e2e_seconds=exact_latency([r.e2e_seconds for r in timed if r.e2e_seconds is not None]),
         over_threshold_ratio={
             f"{signal}>{threshold:g}": _share_over(sums, signal, threshold) for signal, threshold in question.thresholds
         },

@@ -1,6 +1,6 @@
 """Good and bad canaries: exact, one event each."""
 
-from agent.model import Counts, Events, Slo
+from agent.model import Counts, Events, SliName, Slo
 from probes.canary.outcomes import WHAT_IS_SAID, is_bad
 from probes.sample import ProbeResult
 
@@ -24,14 +24,10 @@ def _counts(slo: Slo, result: ProbeResult, *, has_succeeded: bool) -> Counts:
         return Counts(bad=1)
     if slo.sli == "availability" and slo.threshold_seconds is None:
         return Counts(good=1)
-    error = result.timing_error_seconds or 0.0
     if slo.sli == "goodput":
-        parts = (
-            _against(result.ttft_seconds, slo.ttft_seconds, error),
-            _against(result.tpot_seconds, slo.tpot_seconds, error),
-        )
+        parts = (_against("ttft", result, slo.ttft_seconds), _against("tpot", result, slo.tpot_seconds))
         return max(parts, key=lambda counts: (counts.bad, counts.undecided))  # both must be kept: the worse one tells
-    return _against(_figure(slo, result), slo.threshold_seconds, error)
+    return _against(slo.sli, result, slo.threshold_seconds)
 
 
 def _said(result: ProbeResult) -> Counts:
@@ -45,20 +41,27 @@ def _said(result: ProbeResult) -> Counts:
     return Counts(undecided=1) if result.figures.get("answer_right") is None else Counts(good=1)
 
 
-def _figure(slo: Slo, result: ProbeResult) -> float | None:
+def _against(sli: SliName, result: ProbeResult, threshold: float | None) -> Counts:
+    """A figure that the client itself may have moved across the threshold is undecided.
+
+    A stamp may be too late, never too early: TTFT and E2E too long. What lies between two stamps may be either.
+    """
+    figure, error = _figure(sli, result), result.timing_error_seconds or 0.0
+    if figure is None or threshold is None:
+        return Counts(undecided=1)
+    if sli == "tpot":
+        error /= max(1, (result.output_tokens or 2) - 1)
+    longest = figure + error if sli in ("tpot", "stall") else figure
+    if longest <= threshold:
+        return Counts(good=1)
+    return Counts(bad=1) if figure - error > threshold else Counts(undecided=1)
+
+
+def _figure(sli: SliName, result: ProbeResult) -> float | None:
     return {
         "ttft": result.ttft_seconds,
         "tpot": result.tpot_seconds,
         "e2e": result.e2e_seconds,
         "availability": result.e2e_seconds,
         "stall": max(result.itl_gaps_seconds, default=None),
-    }.get(slo.sli)
-
-
-def _against(figure: float | None, threshold: float | None, error: float) -> Counts:
-    """`error` is how much the client itself may have added: a figure above by less than that is undecided."""
-    if figure is None or threshold is None:
-        return Counts(undecided=1)
-    if figure <= threshold:
-        return Counts(good=1)
-    return Counts(bad=1) if figure - error > threshold else Counts(undecided=1)
+    }.get(sli)

@@ -62,7 +62,7 @@ def exact_goodput(results: Iterable[ProbeResult], target: GoodputTarget) -> Figu
     """The share of canaries that succeeded and kept both thresholds; None without canaries.
 
     `results` are those that say something about the service. A canary with a figure that the stream could not show is
-    undecided: it widens the bounds instead of being guessed.
+    undecided, as is one whose times are not true: it widens the bounds instead of being guessed.
     """
     counts = Counts()
     for result in results:
@@ -76,6 +76,8 @@ def exact_goodput(results: Iterable[ProbeResult], target: GoodputTarget) -> Figu
 
 def _verdict(result: ProbeResult, target: GoodputTarget) -> Counts:
     kept = ((result.ttft_seconds, target.ttft_seconds), (result.tpot_seconds, target.tpot_seconds))
+    if result.is_ok and not result.is_timed_well:
+        return Counts(undecided=1)
     if not result.is_ok or any(figure is not None and figure > most for figure, most in kept):
         return Counts(bad=1)
     return Counts(undecided=1) if any(figure is None for figure, _ in kept) else Counts(good=1)

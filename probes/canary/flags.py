@@ -7,7 +7,7 @@ FLAGS: Final = {
     "answers_differ": "cold and warm answers differ; alone it is no fault, batching moves numbers",
     "buffered_stream": "the whole answer came at once: something in between buffers, so there is no TPOT and no ITL",
     "cached_tokens_unknown": "the server does not tell what its cache held (vLLM: --enable-prompt-tokens-details)",
-    "client_lag": "this machine was busy: the times may be too long by the timing error",
+    "client_lag": "this machine was busy: the times may be off by the timing error, and are not used",
     "coalesced": "some tokens arrived together in one piece; they count as one arrival, and TPOT is still right",
     "compressed": "the answer came compressed, which delays tokens",
     "content_type_mismatch": "the answer does not call itself an event stream",

@@ -33,6 +33,13 @@ def test_failures_are_kept_longer_than_successes_and_the_newest_come_first() -> 
     assert recent[-1].outcome == "server_error"
 
 
+def test_what_this_machine_timed_badly_is_listed_and_in_no_histogram() -> None:
+    log = CanaryLog()
+    log.take(replace(result(0), flags=("client_lag",)))
+    assert [one.flags for one in log.recent()] == [("client_lag",)]
+    assert log.totals() == []
+
+
 def test_a_busy_target_pushes_no_other_out() -> None:
     log = CanaryLog()
     log.take(replace(result(0), target="quiet"))

@@ -44,6 +44,26 @@ def test_one_sentence_a_target(results: list[ProbeResult], words: str) -> None:
     assert said.startswith(words), said
 
 
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [  # newest first; ranks 1 and 0 are asked in turn
+        ([result(rank="0"), result(rank="1", outcome="first_token_timeout"), MODELS], "bad: rank 1: half dead"),
+        ([result(rank="1", outcome="first_token_timeout"), result(rank="0"), MODELS], "bad: rank 1: half dead"),
+        ([result(rank="1"), result(rank="0"), result(rank="1", outcome="stall_timeout")], "good: serves well"),
+        ([result(rank="1", ttft=9.0), result(rank="0")], "watch: rank 1: serves, but slowly"),
+        ([result(model="m"), result(model="l1", outcome="model_not_found")], "bad: model l1: fails"),
+        (
+            [result(), result(), result(rank="1", outcome="server_error")],
+            "good: serves well",
+        ),  # ranks are asked no more
+        ([result(ttft=9.0, flags=("client_lag",))], "good: serves well"),  # what we cannot time is not called slow
+    ],
+)
+def test_each_rank_and_adapter_of_the_last_round_counts(results: list[ProbeResult], words: str) -> None:
+    (said,) = told(*results)
+    assert said.startswith(words), said
+
+
 def test_what_was_never_run_has_no_sentence() -> None:
     assert findings([result(outcome="skipped_paused")], {}, 2.5, 0.05) == ()
 

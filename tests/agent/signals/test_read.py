@@ -305,6 +305,21 @@ def test_a_canary_whose_figures_are_not_known_widens_the_bounds(
     assert figure.value == (low if low == high else None)
 
 
+def test_a_canary_that_this_machine_timed_badly_counts_and_its_times_do_not() -> None:
+    """Of two answered ones, one has a TTFT that is off by more than it can bear."""
+    windows = Windows()
+    for at, ttft, flags in ((1, 0.2, ()), (2, 9.0, ("client_lag",))):
+        windows.take_probe(
+            ProbeResult("vllm-0", "chat", "ok", at, at, ttft_seconds=ttft, tpot_seconds=0.02, flags=flags)
+        )
+    signals = seen(windows, 0, 60)
+    assert (signals.canaries, signals.canaries_failed) == (2, 0)
+    assert signals.canary_ttft_seconds is not None
+    assert (signals.canary_ttft_seconds.count, signals.canary_ttft_seconds.mean) == (1, 0.2)
+    assert signals.canary_goodput_ratio is not None
+    assert (signals.canary_goodput_ratio.low, signals.canary_goodput_ratio.high) == (0.5, 1.0)
+
+
 def test_a_window_is_open_at_its_start_and_closed_at_its_end() -> None:
     """A reading at the edge belongs to the window that it ends: two neighbours count each request once."""
     windows, engine = Windows(), FakeEngine()

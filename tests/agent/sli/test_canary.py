@@ -56,6 +56,23 @@ def test_a_latency_against_its_threshold(
     assert counts(sli, 2.0, timing_error_seconds=error, **{field: seconds}) == expected
 
 
+@pytest.mark.parametrize(
+    ("sli", "seconds", "expected"),
+    [
+        ("ttft", 1.95, GOOD),  # a stamp may be too late: it was sooner
+        ("e2e", 1.95, GOOD),
+        ("stall", 1.95, UNDECIDED),  # the token before the gap may have come sooner than its stamp
+        ("stall", 1.85, GOOD),
+        ("tpot", 1.995, UNDECIDED),  # 0.1 s over ten tokens
+        ("tpot", 1.985, GOOD),
+        ("tpot", 2.015, BAD),
+    ],
+)
+def test_an_error_moves_what_lies_between_two_stamps_both_ways(sli: SliName, seconds: float, expected: Counts) -> None:
+    figures = {"stall": {"itl_gaps_seconds": (seconds,)}}.get(sli, {f"{sli}_seconds": seconds})
+    assert counts(sli, 2.0, timing_error_seconds=0.1, output_tokens=11, **figures) == expected
+
+
 @pytest.mark.parametrize("sli", ["ttft", "tpot", "e2e"])
 def test_a_failed_canary_is_bad_for_every_latency(sli: SliName) -> None:
     assert counts(sli, 2.0, "stall_timeout", ttft_seconds=0.1, tpot_seconds=0.01) == BAD
