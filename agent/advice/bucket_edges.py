@@ -29,13 +29,15 @@ def bucket_edges(scene: Scene) -> Iterator[Recommendation]:
     """At most one per model and role, for all families that need an edge. None where every verdict can be told."""
     for (model, role), group in scene.groups().items():
         increments = scene.increments(group, LEARN_SECONDS)
-        found = []
-        for status in scene.slos:
-            seen = observations(increments, f"{status.slo.sli}_seconds") if _is_ours(scene, group, status) else None
-            if seen is not None and _is_undecidable(status, seen):
-                found.append((status, seen))
-        if found:
-            yield _recommend(scene, model, role, group, found)
+        ours = [
+            (status, seen)
+            for status in scene.slos
+            if _is_ours(scene, group, status)
+            and (seen := observations(increments, f"{status.slo.sli}_seconds")) is not None
+        ]
+        unclear = [(status, seen) for status, seen in ours if _is_undecidable(status, seen)]
+        if unclear:
+            yield _recommend(scene, model, role, group, ours, unclear)
 
 
 def edges_of(increments: Sequence[Increment], sli: str) -> frozenset[float] | None:
@@ -62,13 +64,17 @@ def _is_undecidable(status: SloStatus, seen: Buckets) -> bool:
 
 
 def buckets_flag(found: Sequence[tuple[SloStatus, Buckets]]) -> str:
-    """The flag with every family's present edges and the thresholds among them."""
+    """The flag with the present edges and all thresholds of every family that lacks one; a family that has them all is
+    left as it is.
+    """
     edges: dict[str, set[float]] = {}
     for status, seen in found:
         family = edges.setdefault(FAMILIES[status.slo.sli], set())
         family.update(edge for edge in seen.edges if edge < float("inf"))
         family.add(status.slo.threshold_seconds or 0.0)
-    return f"--custom-histogram-buckets '{json.dumps({name: sorted(each) for name, each in sorted(edges.items())})}'"
+    lacking = {FAMILIES[status.slo.sli] for status, seen in found if status.slo.threshold_seconds not in seen.edges}
+    told = {name: sorted(each) for name, each in sorted(edges.items()) if name in lacking}
+    return f"--custom-histogram-buckets '{json.dumps(told)}'"
 
 
 def _around(seen: Buckets, threshold: float) -> tuple[float, float]:
@@ -82,20 +88,22 @@ def _recommend(
     model: str,
     role: str,
     group: Sequence[TargetStatus],
-    found: Sequence[tuple[SloStatus, Buckets]],
+    ours: Sequence[tuple[SloStatus, Buckets]],
+    unclear: Sequence[tuple[SloStatus, Buckets]],
 ) -> Recommendation:
-    flag, names = buckets_flag(found), ", ".join(status.slo.name for status, _ in found)
-    (status, seen), evidence = found[0], []
+    """About the first one that is unclear; the flag has the thresholds of all."""
+    flag, names = buckets_flag(ours), ", ".join(status.slo.name for status, _ in unclear)
+    (status, seen), evidence = unclear[0], []
     threshold, price = status.slo.threshold_seconds or 0.0, scene.dollars_per_hour(group)
     below, above = _around(seen, threshold)
-    for each, its in found:
+    for each, its in unclear:
         counts = split_at(its, each.slo.threshold_seconds or 0.0)
         evidence += [
             Evidence(f"undecided_ratio:{each.slo.name}", LEARN_SECONDS, counts.undecided / counts.total),
             Evidence(f"surely_bad_ratio:{each.slo.name}", LEARN_SECONDS, counts.bad / counts.total),
             Evidence(f"threshold_seconds:{each.slo.name}", each.slo.period_seconds, each.slo.threshold_seconds),
         ]
-    told = f"{above:g}" if above < float("inf") else "no end"
+    told = f"{above:g} s" if above < float("inf") else "no end"
     nearest = f"move the threshold of {status.slo.name} to {below:g}" + (
         f" or {above:g} s" if told != "no end" else " s"
     )
@@ -105,14 +113,14 @@ def _recommend(
         model=model,
         role=role,
         action="knob",
-        current=above if above < float("inf") else below,
-        proposed=threshold,
-        low=threshold,
-        high=threshold,
+        current=float(sum(each.slo.threshold_seconds in its.edges for each, its in ours)),
+        proposed=float(len(ours)),
+        low=float(len(ours)),
+        high=float(len(ours)),
         reason_code="bucket_edges",
         binding=status.slo.sli,
         summary=(
-            f"Nobody can tell whether {names} {'is' if len(found) == 1 else 'are'} kept: {threshold:g} s lies in a "
+            f"Nobody can tell whether {names} {'is' if len(unclear) == 1 else 'are'} kept: {threshold:g} s lies in a "
             f"bucket from {below:g} s to {told}, and what is in it decides. Start {model} ({role}) with {flag}."
         ),
         confidence=CONFIDENCE,

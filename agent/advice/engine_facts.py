@@ -36,6 +36,7 @@ class EngineFacts:
     max_sequences: int | None = None
     memory_ratio: float | None = None
     kv_dtype: str | None = None
+    block_tokens: float | None = None
     speculates: bool = False
     source: Source = "config"
     refusals: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ def engine_facts(targets: Iterable[TargetFacts | None], increments: Sequence[Inc
         max_sequences=_only([each.count("max-num-seqs") for each in args]),
         memory_ratio=_number(told) if told is not None else ratio,
         kv_dtype=settings.get("cache_dtype") or _only([each.word("kv-cache-dtype") for each in args]),
+        block_tokens=_number(settings.get("block_size", "")),
         speculates=speculates,
         source="pod" if is_pods else "config",
         refusals=tuple(dict.fromkeys((*(reason for each in args for reason in _refusals(each)), *speculation))),

@@ -58,10 +58,19 @@ def _drafts(scene: Scene, entry: Recommendation) -> bool | None:
     return any(drafting) if entry.proposed else not any(drafting)
 
 
-def _has_edge(scene: Scene, entry: Recommendation) -> bool | None:
+def _has_edges(scene: Scene, entry: Recommendation) -> bool | None:
+    """Of every promise that was unclear, by its name in the evidence."""
     newest = [i for status in _group(scene, entry) for i in scene.windows.on_page(status.name)]
-    edges = edges_of(newest, entry.binding)
-    return None if edges is None else entry.proposed in edges
+    names = {figure.signal.removeprefix("undecided_ratio:") for figure in entry.evidence}
+    found = [(edges_of(newest, s.slo.sli), s.slo.threshold_seconds) for s in scene.slos if s.slo.name in names]
+    if not found or any(edges is None for edges, _ in found):
+        return None
+    return all(threshold in (edges or ()) for edges, threshold in found)
+
+
+def _has_larger_blocks(scene: Scene, entry: Recommendation) -> bool | None:
+    size = _facts(scene, entry).block_tokens
+    return None if size is None else size >= entry.proposed
 
 
 def _is_repaired(scene: Scene, entry: Recommendation) -> bool:
@@ -77,7 +86,8 @@ APPLIED: Final[Mapping[str, Told]] = {
     "token_budget": _has_smaller_budget,
     "speculation_poor": _drafts,
     "speculation_trial": _drafts,
-    "bucket_edges": _has_edge,
+    "bucket_edges": _has_edges,
+    "nixl_post_time": _has_larger_blocks,
     **{f"gpu_{repair}": _is_repaired for repair in REPAIRS},
 }
 """By reason; what is not here shows on no page (a longer KV lease)."""

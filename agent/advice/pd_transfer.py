@@ -7,6 +7,7 @@ the size of a KV block, and so does the stall. A transfer setting is cheaper tha
 from collections.abc import Iterator, Sequence
 
 from agent.advice.capacity_book import CapacityBook, Kind
+from agent.advice.engine_facts import engine_facts
 from agent.advice.pd_compare import aggregated_instead
 from agent.advice.pd_stall import LEAST_POSTS, Stall, measured_stall
 from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene, alternative
@@ -39,9 +40,12 @@ def pd_transfer(scene: Scene) -> Iterator[Recommendation]:
         stall = None if steps is None else measured_stall(add_up(increments), traffic_of(increments), steps, len(group))
         if steps is None or stall is None or stall.post_seconds < STALLS * stall.decode_seconds:
             continue
+        known = engine_facts([scene.plan.targets.get(s.name) for s in group], increments).block_tokens
+        if (known or USUAL_BLOCK_TOKENS) >= LARGER_BLOCK_TOKENS:
+            continue  # they are as large as was tried: another cure, if any
         if stall.long_gaps < LEAST_SHARE_RATIO * stall.gaps or stall.explained_ratio < LEAST_EXPLAINED_RATIO:
             continue
-        yield _recommend(scene, model, role, group, stall, steps)
+        yield _recommend(scene, model, role, group, stall, steps, known)
 
 
 def _posts(scene: Scene, status: TargetStatus) -> float:
@@ -58,9 +62,17 @@ def _steps(increments: Sequence[Increment]) -> StepModel | None:
 
 
 def _recommend(
-    scene: Scene, model: str, role: str, group: Sequence[TargetStatus], stall: Stall, steps: StepModel
+    scene: Scene,
+    model: str,
+    role: str,
+    group: Sequence[TargetStatus],
+    stall: Stall,
+    steps: StepModel,
+    known: float | None,
 ) -> Recommendation:
-    fewer = LARGER_BLOCK_TOKENS / USUAL_BLOCK_TOKENS
+    block = known or USUAL_BLOCK_TOKENS
+    fewer = LARGER_BLOCK_TOKENS / block
+    of_now = f"where it is vLLM's default of {block:.0f}" if known is None else f"instead of {block:.0f}"
     shorter = stall.post_seconds / fewer
     p99_now, p99_then = stall.decode_seconds + stall.post_seconds, stall.decode_seconds + shorter
     saved, share = stall.post_seconds - shorter, stall.long_gaps / stall.gaps
@@ -81,7 +93,7 @@ def _recommend(
         model=model,
         role=role,
         action="knob",
-        current=USUAL_BLOCK_TOKENS,
+        current=block,
         proposed=LARGER_BLOCK_TOKENS,
         low=LARGER_BLOCK_TOKENS,
         high=LARGER_BLOCK_TOKENS,
@@ -89,7 +101,7 @@ def _recommend(
         binding="itl",
         summary=(
             f"Give {model} KV blocks {fewer:.0f} times as large on the prefill and the decode side (--block-size "
-            f"{LARGER_BLOCK_TOKENS:.0f} where it is vLLM's default of {USUAL_BLOCK_TOKENS:.0f}): NIXL post time, "
+            f"{LARGER_BLOCK_TOKENS:.0f} {of_now}): NIXL post time, "
             f"{stall.post_seconds * 1e3:.0f} ms a transfer, stops the decode loop and is the cause of the ITL tail. "
             f"{'p99' if share > DECIDES_P99 else 'A gap with one'} falls from about {p99_now * 1e3:.0f} ms to at most "
             f"about {p99_then * 1e3:.0f} ms; {100 * share:.1f} % of all gaps hold one."
@@ -128,7 +140,7 @@ def _recommend(
             "both sides are restarted: their caches begin empty",
         ),
         steps=(
-            "read block_size in vllm:cache_config_info of both sides, and multiply it by eight",
+            f"look that block_size in vllm:cache_config_info of both sides is {block:.0f}",
             "restart the prefill side with that --block-size, then the decode side with the same one",
             "watch nixl_post_seconds fall, and with it ITL p99; TTFT for what it pays",
             "only if that is not enough: another KV layout or transfer backend, then another topology",

@@ -247,7 +247,7 @@ def test_a_threshold_inside_a_full_bucket_asks_for_an_edge_there() -> None:
     engine.run(320.0, 8, first_tokens=0.15)
     (advice,) = bucket_edges(engine.scene(promise("ttft", 0.2), promise("itl", 0.05)))
     whole(advice)
-    assert (advice.reason_code, advice.proposed) == ("bucket_edges", 0.2)
+    assert (advice.reason_code, advice.current, advice.proposed) == ("bucket_edges", 1, 2), "0.05 is an edge of ITL"
     assert figures(advice)["undecided_ratio:ttft"] == 1.0
     assert figures(advice)["surely_bad_ratio:ttft"] == 0.0
     flag, buckets = shlex.split(advice.summary[advice.summary.index("--custom") :].rstrip("."))[:2]
@@ -258,6 +258,16 @@ def test_a_threshold_inside_a_full_bucket_asks_for_an_edge_there() -> None:
     assert 0.2 in edges
     assert edges == sorted(set(edges))
     assert {0.1, 0.25, 2560.0} <= set(edges), "all present edges stay"
+
+
+def test_the_flag_has_the_thresholds_of_all_promises_whichever_is_unclear() -> None:
+    """Both TTFT promises lack an edge; only one is unclear now. Who follows the advice does not do it twice."""
+    engine = LawEngine()
+    engine.run(320.0, 8, first_tokens=0.15)
+    later = replace(promise("ttft", 0.9), slo=replace(promise("ttft", 0.9).slo, name="later"))
+    (advice,) = bucket_edges(engine.scene(promise("ttft", 0.2), later))
+    assert "later" not in advice.summary[: advice.summary.index("--custom")]
+    assert "0.9" in advice.summary[advice.summary.index("--custom") :]
 
 
 @pytest.mark.parametrize(

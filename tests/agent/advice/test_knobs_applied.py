@@ -6,6 +6,7 @@ import pytest
 from law_pages import LawEngine, promise
 
 from agent.advice.applied import was_applied
+from agent.advice.bucket_edges import bucket_edges
 from agent.advice.gpu_repair import gpu_repair
 from agent.advice.scene import Scene
 from agent.model import Recommendation
@@ -48,13 +49,22 @@ def running(batch: float, waiting: float = 0.0, *settings: str, drafts: float | 
         ("drafts on", running(4, drafts=100.0), told("speculation_poor", 1, 0), False),
         ("drafts on trial", running(4, drafts=100.0), told("speculation_trial", 0, 1), True),
         ("no trial", running(4), told("speculation_trial", 0, 1), False),
-        ("the edge is there", running(4), told("bucket_edges", 0.5, 0.25, "ttft"), True),
-        ("the edge is not there", running(4), told("bucket_edges", 0.25, 0.2, "ttft"), False),
+        ("blocks of 128", running(4, 0, "block_size=128"), told("nixl_post_time", 16, 128), True),
+        ("blocks of 16", running(4, 0, "block_size=16"), told("nixl_post_time", 16, 128), False),
         ("a lease is on no page", running(4), told("nixl_kv_expired", 30, 60), None),
     ],
 )
 def test_what_shows_whether_a_knob_was_turned(row: str, scene: Scene, entry: Recommendation, applied: object) -> None:
     assert was_applied(scene, entry) is applied, row
+
+
+@pytest.mark.parametrize(("threshold", "applied"), [(0.2, False), (0.25, True)])
+def test_an_edge_is_there_or_not(threshold: float, applied: object) -> None:
+    """By what the page has now, where the threshold of the promise is today."""
+    engine = LawEngine()
+    engine.run(320.0, 8, first_tokens=0.15)
+    (entry,) = bucket_edges(engine.scene(promise("ttft", 0.2)))
+    assert was_applied(engine.scene(promise("ttft", threshold)), entry) is applied
 
 
 @pytest.mark.parametrize(("evidence", "applied"), [("pod", True), ("", None)])
