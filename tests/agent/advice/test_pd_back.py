@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from split_fleet import QUICK, SHORT_ANSWERS, empty_scene, pools, promise, split_fleet, standing
 
+from agent.advice.applied import was_applied
 from agent.advice.pd_back import aggregated_again
 from agent.advice.pd_pools import Pools
 from agent.advice.topologies import Transfer
-from agent.model import Recommendation
+from agent.model import Recommendation, TargetStatus
 from agent.plan import AdvicePlan
 
 TTFT, LOOSE_ITL = promise("ttft", 5.0), promise("itl", 1.0)
@@ -91,6 +92,22 @@ def test_no_advice_goes_below_the_fewest_replicas_that_the_plan_allows() -> None
     scene = replace(scene, plan=replace(scene.plan, advice=AdvicePlan(min_replicas=2)))
     the_pools = pools(1, 1, 0.3, output_tokens=SHORT, peak=0.45)
     assert aggregated_again(scene, the_pools, [], [standing(slo) for slo in slos]) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "roles", "applied"),
+    [
+        ("one that does both, and the pools are gone", ["aggregated"], True),
+        ("still apart", ["prefill", "decode"], False),
+        ("half done", ["aggregated", "decode"], False),
+        ("nobody answers", [], False),
+    ],
+)
+def test_it_was_followed_when_nobody_does_a_half_any_more(row: str, roles: list[str], applied: bool) -> None:  # noqa: FBT001 - a column
+    said = asked(pools(1, 1, 0.3, output_tokens=SHORT, peak=0.45))
+    assert said is not None
+    there = [TargetStatus(role, "vllm", "up", 0.0, "ok", "", "m", role) for role in roles]
+    assert was_applied(replace(empty_scene(), statuses=there), said) is applied, row
 
 
 def test_from_pages_of_an_hour_to_advice() -> None:

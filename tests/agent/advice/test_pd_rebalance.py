@@ -148,7 +148,12 @@ def without_transfers(scene: Scene) -> Scene:
     )
 
 
-@pytest.mark.parametrize("change", [silent, unread, without_transfers])
+def preempting(scene: Scene) -> Scene:
+    """Prompts were computed again all the time, which nobody counts: no stretch tells what a step costs."""
+    return with_increments(scene, lambda i: replace(i, counters={**i.counters, ("preemptions_total", ""): 1.0}))
+
+
+@pytest.mark.parametrize("change", [silent, unread, without_transfers, preempting])
 def test_bad_data_is_no_ground_for_advice(story: Story, change: Callable[[Scene], Scene]) -> None:
     assert len(list(pd_rebalance(replace(story.starved)))) == 1
     assert list(pd_rebalance(change(story.starved))) == []

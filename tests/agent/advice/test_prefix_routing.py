@@ -10,6 +10,7 @@ from agent.advice.routing import routing
 from agent.advice.shares import hit_ratio_of
 from agent.model import Recommendation
 from agent.signals.sums import add_up
+from agent.simulator.faults import Fault
 from agent.simulator.router import PrefixAware, RoundRobin, Router
 
 
@@ -19,7 +20,9 @@ def grown(router: type[Router]) -> tuple[list[Recommendation], float | None]:
     fleet.go(1_320.0)
     assert said(fleet, "route") == []
     fleet.scale(4)
-    fleet.go(960.0)
+    fleet.go(540.0)
+    assert said(fleet, "route") == [], "new caches are empty for another reason yet"
+    fleet.go(420.0)
     scene = scene_of(fleet)
     (group,) = scene.groups().values()
     assert list(routing(scene)) == []
@@ -42,6 +45,22 @@ def test_a_working_set_spread_by_turns_is_to_be_routed_by_prefix_and_the_predict
     assert advice.current == pytest.approx(now)
     assert advice.low > now + 0.1
     assert advice.low - 0.03 <= by_prefix <= advice.high + 0.03
+
+
+def test_a_replica_whose_cache_finds_less_than_the_others_is_told_at_low_confidence() -> None:
+    """One of two loses its cache every half minute (evictions, a small cache): the same traffic hits less there."""
+    losing = tuple(Fault("forget_prefixes", 300.0 + 30.0 * n, 1) for n in range(30))
+    fleet = alike_fleet(2, 0.0, RoundRobin, workload=conversations(0.12), faults=losing, reads_every=30.0)
+    fleet.go(1_200.0)
+    (advice,) = said(fleet, "route")
+    evidence = {e.signal: e.value for e in advice.evidence}
+    best, worst = evidence["prefix_hit_ratio:sim-0"], evidence["prefix_hit_ratio:sim-1"]
+    assert best is not None
+    assert worst is not None
+    assert best - worst > 0.15
+    assert (advice.reason_code, advice.proposed, advice.confidence) == ("uneven_hits", best, 0.4)
+    assert worst < advice.low < best
+    assert was_applied(scene_of(fleet), advice) is False
 
 
 @pytest.mark.parametrize(
