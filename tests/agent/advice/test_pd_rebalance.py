@@ -156,5 +156,5 @@ def preempting(scene: Scene) -> Scene:
 @pytest.mark.parametrize("change", [silent, unread, without_transfers, preempting])
 def test_bad_data_is_no_ground_for_advice(story: Story, change: Callable[[Scene], Scene]) -> None:
     assert len(list(pd_rebalance(replace(story.starved)))) == 1
-    assert list(pd_rebalance(change(story.starved))) == []
-    assert list(pd_back(change(story.starved))) == []
+    bad = change(story.starved)
+    assert (list(pools_of(bad)), list(pd_rebalance(bad)), list(pd_back(bad))) == ([], [], [])

@@ -6,9 +6,11 @@ from split_fleet import scene_of
 
 from agent.advice.applied import was_applied
 from agent.advice.routing import routing
+from agent.advice.shares import gets_more, hottest, shares_of
 from agent.advice.slow_replica import slow_replica, step_ratio
 from agent.simulator.faults import Fault
-from agent.simulator.router import LeastLoad, RoundRobin, Router
+from agent.simulator.router import LeastLoad, RoundRobin, Router, Skewed
+from agent.simulator.seeds import stream
 
 
 @pytest.mark.parametrize("router", [RoundRobin, LeastLoad])
@@ -27,6 +29,23 @@ def test_a_slow_gpu_is_found_whatever_the_router_does(router: type[Router]) -> N
     settings = [choice["setting"] for choice in advice.alternatives]
     assert settings == ["sim-1 as it is", "without sim-1", "sim-1 repaired or replaced"]
     assert list(routing(scene_of(fleet))) == []
+
+
+def test_a_slow_replica_that_gets_more_is_repaired_before_its_balance_is() -> None:
+    """Two thirds of the requests to the one that is slow: how uneven it is when it is well, nobody knows yet."""
+    fleet = alike_fleet(
+        2, 1.0, lambda: Skewed(stream(1, "router")), weights=(0.67, 0.33), faults=(Fault("slow", 200.0, 0, None, 1.5),)
+    )
+    fleet.go(700.0)
+    scene = scene_of(fleet)
+    (group,) = scene.groups().values()
+    shares = shares_of(scene, group)
+    assert shares is not None
+    top = hottest(shares)
+    assert top is not None
+    assert gets_more(top[0], shares)
+    assert [e.reason_code for e in said(fleet, "repair")] == ["slow_replica"]
+    assert list(routing(scene)) == []
 
 
 def test_it_was_repaired_when_its_steps_are_as_long_as_the_others() -> None:
