@@ -14,17 +14,21 @@ from probes.names.table import Name
 from probes.place import SETTING, Place
 from probes.sample import HistogramSample, Sample
 
+MOST_RATIO = 1.1  # what counts blocks while they change hands may be off by so much
 Key = tuple[str, str, str, str]  # signal, engine, model, label
 
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What a page says. `odd_histograms` are those without a +Inf bucket, or whose counts fall."""
+    """What a page says. `odd_histograms` are those without a +Inf bucket, or whose counts fall; `over_one` are ratios
+    above 1.
+    """
 
     samples: tuple[Sample, ...]
     histograms: tuple[HistogramSample, ...]
     process_start_seconds: float | None
     odd_histograms: int
+    over_one: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,11 @@ class Plan:
     _kept: dict[int, Sample] = field(default_factory=dict)  # by place in `samples`: most are the same at the next look
 
     def fill(self, values: Mapping[int, float]) -> Assembled:
-        """The page's samples. A negative number is a sentinel such as -1: not known, for nothing we read can be one."""
-        samples = []
+        """The page's samples. A negative number is a sentinel such as -1: not known, for nothing we read can be one.
+
+        A ratio a little above 1 is 1; one far above it is another unit, and unknown.
+        """
+        samples, over_one = [], 0
         for number, ((signal, engine, model, label), row, ids, fixed) in enumerate(self.samples):
             if fixed is not None:
                 value = fixed
@@ -58,6 +65,11 @@ class Plan:
                 value = (max(known) if row.over == "max" else sum(known)) * row.scale if known else -1.0
             if value < 0:
                 continue
+            if value > 1 and row.unit == "ratio":
+                over_one += 1
+                if value > MOST_RATIO:
+                    continue
+                value = 1.0
             kept = self._kept.get(number)
             if kept is None or kept.value != value:
                 kind: Literal["counter", "gauge"] = "counter" if row.kind == "counter" else "gauge"
@@ -73,7 +85,7 @@ class Plan:
                 histograms.append(HistogramSample(signal, engine, model, edges, counts, total, label))
                 odd += len(found) - len(alike)
         start = None if self.start is None else values[self.start]
-        return Assembled(tuple(samples), tuple(histograms), start, odd)
+        return Assembled(tuple(samples), tuple(histograms), start, odd, over_one)
 
 
 _Filled = tuple[tuple[float, ...], tuple[float, ...], float | None]

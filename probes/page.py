@@ -45,7 +45,7 @@ class SystemPage:
 
     def _reading(self, page: PageValues[int], text: str, target: str, at_seconds: float) -> Reading:
         found = self._plan_of(page.values).fill(page.values)
-        warnings = _warnings(page, found.odd_histograms)
+        warnings = _warnings(page, found)
         if self._left_out:
             warnings = (*warnings, self._too_many(page))
         if not self._is_ours(found):
@@ -131,12 +131,13 @@ class SystemPage:
         return self._plan
 
 
-def _warnings(page: PageValues[int], odd_histograms: int) -> tuple[PageWarning, ...]:
+def _warnings(page: PageValues[int], found: Assembled) -> tuple[PageWarning, ...]:
     told = (
         ("malformed", page.malformed, "lines could not be read"),
         ("not_finite", page.not_finite, "values were NaN or infinite and count as unknown"),
         ("duplicates", page.duplicates, "series were given twice; the first counts"),
         ("dropped_series", page.dropped_series, "series were beyond the limit and not read"),
-        ("odd_histograms", odd_histograms, "histograms lack their +Inf bucket or fall; they count as unknown"),
+        ("over_one", found.over_one, "ratios were above 1: as 1 up to 1.1, beyond that as unknown"),
+        ("odd_histograms", found.odd_histograms, "histograms lack their +Inf bucket or fall; they count as unknown"),
     )
     return tuple(PageWarning(code, f"{count} {words}") for code, count, words in told if count)

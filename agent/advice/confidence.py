@@ -11,7 +11,7 @@ from agent.advice.carries import Carried
 from agent.advice.demand import Mix
 from agent.advice.step_model import LEAST_SAMPLES, StepModel
 
-SETTLING_SECONDS = 60.0  # of load that was seen count as much as all that was not
+SETTLING_SECONDS = 40.0  # of load that was seen count as much as all that was not
 REACH = 3.0  # facts/recommend.md 5f: at a third more load than was ever seen, a third is left
 
 
@@ -24,7 +24,7 @@ def confidence_parts(quality_ratio: float, carried: Carried, shown: Shown, asked
         "data": quality_ratio,
         "fit": max(0.0, 1.0 - carried.error_ratio),
         "seen": _half_at(LEAST_SAMPLES, shown.stretches) * _half_at(SETTLING_SECONDS, shown.seconds),
-        "width": min(1.0, carried.low / carried.value) if carried.value > 0 else 0.0,
+        "width": min(1.0, (carried.low + carried.value) / (2 * carried.value)) if carried.value > 0 else 0.0,
         "reach": exp(-REACH * max(0.0, beyond)),
         "correction": sqrt(min(carried.correction, 1 / carried.correction)),
     }

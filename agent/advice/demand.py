@@ -51,12 +51,12 @@ class Demand:
         for increment in increments:
             first_tokens = increment.histograms.get("ttft_seconds")
             waiting = increment.gauges.get(("requests_waiting", ""))
-            before = 0.0 if increment.restarted else self._waiting.get(increment.key)
+            before = self._waiting.get(increment.key)
             if waiting is not None:
                 self._waiting[increment.key] = waiting
             seconds = increment.to_seconds - increment.from_seconds
-            if first_tokens is None or waiting is None or seconds <= 0:
-                continue
+            if first_tokens is None or waiting is None or seconds <= 0 or increment.restarted:
+                continue  # of a process that ended, nobody knows what came after its last page
             grown = waiting - (before if before is not None else 0.0)
             self._spread(increment.from_seconds, increment.to_seconds, max(0.0, first_tokens.count + grown))
             self._remember(increment, first_tokens.count)

@@ -3,13 +3,18 @@
 import itertools
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, hypot, inf
-from typing import Any
+from typing import Any, Literal
 
 from agent.advice.carries import Carried
-from agent.advice.forecast import Forecast
+from agent.advice.forecast import FLOOR, Forecast
 
+Reason = Literal[
+    "grow", "shrink", "no_traffic",  # the count changes
+    "within_band", "holding", "pending", "max_replicas", "cannot_be_met",  # it is known, and does not
+    "bad_data", "no_model",  # nobody knows
+]  # fmt: skip
 DRAIN_SECONDS = 180.0  # a standing queue should be gone after so long
 LEAST_HOLD_SECONDS = 240.0
 DOWN_PART = 0.25  # of the replicas go at once, at least one
@@ -38,13 +43,14 @@ class Group:
 class Wish:
     """The count to have, the range that the evidence allows, and why in a closed word.
 
-    Words: "grow", "shrink", "within_band", "no_model", "bad_data", "no_traffic", "cannot_be_met", "holding", "pending".
+    `needed` is what the load asks for, whatever may be advised; None where nobody knows.
     """
 
     count: int
     low: int
     high: int
-    reason: str
+    reason: Reason
+    needed: int | None = None
 
 
 @dataclass(slots=True)
@@ -139,6 +145,7 @@ def wished(
     loads = (forecast.q90, forecast.q97) if is_pressed else (forecast.q75, forecast.q90)
     up, down = (max(least, ceil(_needed(forecast.q50, rate, queue, carried))) for rate in loads)
     low = max(least, ceil(forecast.q50 / max(carried.high, carried.low)))
+    needed = up + group.lost
     up, down, low = (min(most, need) + group.lost for need in (up, down, low))
     enough = None
     if group.quality_ratio < LEAST_QUALITY:
@@ -146,15 +153,16 @@ def wished(
     else:
         enough = steadiness.most_wished(down, steadiness.hold_seconds(lead_seconds, now_seconds), now_seconds)
     if up > now:
-        return _grown(up, now, low, down, most)
-    why = _why_not_fewer(group, enough, steadiness, now_seconds)
+        return replace(_grown(up, now, low, down, most), needed=needed)
+    why: Reason | None = "max_replicas" if needed > now else _why_not_fewer(group, enough, steadiness, now_seconds)
     if why is not None or enough is None:
-        return Wish(now, min(low, now), max(down, now), why or "holding")
-    step = max(1, int(now * DOWN_PART))
-    return Wish(max(enough, now - step), min(low, enough), enough, "no_traffic" if forecast.q50 <= 0 else "shrink")
+        return Wish(now, min(low, now), max(down, now), why or "holding", needed)
+    reason: Reason = "no_traffic" if forecast.q50 < FLOOR else "shrink"
+    count = max(enough, now - max(1, int(now * DOWN_PART)))
+    return Wish(count, min(low, enough), enough, reason, needed)
 
 
-def _why_unknown(group: Group, forecast: Forecast | None, carried: Carried | None) -> str:
+def _why_unknown(group: Group, forecast: Forecast | None, carried: Carried | None) -> Reason:
     if carried is not None and forecast is not None:
         return "cannot_be_met"
     return "bad_data" if group.quality_ratio < LEAST_QUALITY else "no_model"
@@ -171,7 +179,7 @@ def _needed(middle: float, high: float, queue: float, carried: Carried) -> float
     return base * (1 + hypot(more_load, less_carried)) + queue / carried.low
 
 
-def _why_not_fewer(group: Group, enough: int | None, steadiness: Steadiness, now_seconds: float) -> str | None:
+def _why_not_fewer(group: Group, enough: int | None, steadiness: Steadiness, now_seconds: float) -> Reason | None:
     """The reason to keep what there is; None where fewer will do."""
     if group.quality_ratio < LEAST_QUALITY:
         return "bad_data"

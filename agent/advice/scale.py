@@ -159,7 +159,7 @@ def _recommend(
         summary=(
             f"Scale {who} {direction}, from {group.count} to {wish.count} replicas: with 90 % chance at most "
             f"{forecast.q90:.1f} requests/s come within {forecast.horizon_seconds:.0f} s, and one replica carries "
-            f"{carried.low:.2f} of them under the objectives{lost}."
+            f"{carried.low:.2f} of them under the objectives{lost}{_asks_for_more(plan, wish)}."
         ),
         confidence=confidence_of(parts),
         meets_slo=basis.keeps(wish.count),
@@ -176,6 +176,7 @@ def _recommend(
             Evidence("cold_start_seconds", 0.0, lead),
             Evidence("replicas_pending", 0.0, group.pending),
             Evidence("replicas_lost", 0.0, group.lost),
+            Evidence("replicas_needed", forecast.horizon_seconds, wish.needed),
             *(Evidence(f"confidence_{part}_ratio", 0.0, round(value, 3)) for part, value in parts.items()),
             *(
                 Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
@@ -224,6 +225,15 @@ def _budget(carried: Carried) -> Iterator[Evidence]:
     """The token budget that the model took, with its source behind the name."""
     if carried.budget is not None:
         yield Evidence(f"max_num_batched_tokens:{carried.budget.source}", 0.0, float(carried.budget.tokens))
+
+
+def _asks_for_more(plan: Plan, wish: Wish) -> str:
+    """That the load asks for more than is advised, and why."""
+    if wish.needed is None or wish.needed <= wish.count:
+        return ""
+    is_bound = wish.count >= plan.advice.max_replicas
+    why = f"advice.max_replicas is {plan.advice.max_replicas}" if is_bound else "at most double, or four more, at once"
+    return f"; the load asks for {wish.needed}, but {why}"
 
 
 def _steps(members: Sequence[TargetStatus], group: Group, wish: Wish, who: str, *, grows: bool) -> tuple[str, ...]:

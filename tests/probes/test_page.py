@@ -278,3 +278,11 @@ def test_what_a_front_end_counts_for_all_makes_no_engine_of_its_own(engines: lis
 def test_a_page_without_engine_labels_is_one_engine() -> None:
     reading = read(REJECTED + 'vllm:generation_tokens_total{model_name="m"} 7\n')
     assert {s.engine for s in reading.samples} == {"0"}
+
+
+@pytest.mark.parametrize(("value", "found"), [("1", [1.0]), ("1.04", [1.0]), ("45", [])])
+def test_a_ratio_above_one_is_one_or_unknown_and_told(value: str, found: list[float]) -> None:
+    """A little more is a count that is late; 45 is another unit, and nobody knows what it means."""
+    reading = read(LIFE + f'vllm:kv_cache_usage_perc{{engine="0",model_name="m"}} {value}\n')
+    assert [sample.value for sample in reading.samples if sample.signal == "kv_usage_ratio"] == found
+    assert ("over_one" in codes(reading)) == (value != "1")

@@ -34,10 +34,10 @@ def test_only_what_was_seen_for_long_and_fits_without_any_error_is_certain() -> 
         ("the law misses the median stretch by 5 %", 0.95, confidence(replace(SURE, error_ratio=0.05))),
         ("8 stretches: as many as a model needs at least", 0.5, confidence(shown=replace(MUCH, stretches=8))),
         ("72 stretches", 0.9, confidence(shown=replace(MUCH, stretches=72))),
-        ("a minute was seen", 0.5, confidence(shown=replace(MUCH, seconds=60.0))),
-        ("nine minutes were seen", 0.9, confidence(shown=replace(MUCH, seconds=540.0))),
+        ("forty seconds were seen", 0.5, confidence(shown=replace(MUCH, seconds=40.0))),
+        ("six minutes were seen", 0.9, confidence(shown=replace(MUCH, seconds=360.0))),
         ("nothing was seen", 0.0, confidence(shown=Shown(0, 0.0, 0.0))),
-        ("the pessimistic end is three quarters of the value", 0.75, confidence(replace(SURE, low=3.0))),
+        ("the pessimistic end is 60 % of the value", 0.8, confidence(replace(SURE, low=2.4))),
         ("a load as was seen", 1.0, confidence(asked=0.6)),
         ("a load a third above any that was seen", round(exp(-1), 2), confidence(asked=0.8)),
         ("a load that no engine serves", 0.0, confidence(asked=inf)),
@@ -51,8 +51,8 @@ def test_part(part: str, expected: float, found: float) -> None:
 
 
 def test_parts_multiply() -> None:
-    assert confidence(replace(SURE, low=3.0), replace(MUCH, seconds=540.0), quality=0.9) == pytest.approx(
-        0.75 * 0.9 * 0.9, abs=0.005
+    assert confidence(replace(SURE, low=3.0), replace(MUCH, seconds=360.0), quality=0.9) == pytest.approx(
+        0.875 * 0.9 * 0.9, abs=0.005
     )
 
 

@@ -38,16 +38,17 @@ SLOS = (
 @dataclass(slots=True)
 class WatchedFleet:
     """`rate` gives requests per second by seconds since the start; `fails` says which scrape (target, time) fails,
-    `hides` which line of a page is not there, `args` how the engines are said to have been started. `topology` and
-    `workload` take the place of `replicas` and of `prompts`. Pages are read every `reads_every` seconds; ticks come
-    every `ticks_every` seconds, and one when `go` is over. The agents `beside` read the same pages with memories of
-    their own.
+    `hides` which line of a page is not there, `rewrites` what (line, target, time) reads instead, `args` how
+    the engines are said to have been started. `topology` and `workload` take the place of `replicas` and of `prompts`.
+    Pages are read every `reads_every` seconds; ticks come every `ticks_every` seconds, and one when `go` is over. The
+    agents `beside` read the same pages with memories of their own.
     """
 
     rate: Callable[[float], float]
     replicas: int
     fails: Callable[[str, float], bool] = lambda _name, _at: False
     hides: Callable[[str, float], bool] = lambda _line, _at: False
+    rewrites: Callable[[str, str, float], str] = lambda line, _name, _at: line
     args: str = ""
     topology: Topology | None = None
     plant: Plant = PLANT
@@ -126,7 +127,11 @@ class WatchedFleet:
                 self._take(Reading(replica.name, "vllm", self._now, "timeout", "no page within 5 s"))
                 continue
             page = self._pages.setdefault(replica.name, SystemPage("vllm"))
-            lines = [line for line in replica.page.text().splitlines() if not self.hides(line, self._now)]
+            lines = [
+                self.rewrites(line, replica.name, self._now)
+                for line in replica.page.text().splitlines()
+                if not self.hides(line, self._now)
+            ]
             self._take(page.read("\n".join(lines) + "\n", replica.name, self._now))
 
     def _take(self, reading: Reading) -> None:
