@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 
 from agent.config import Config
 from agent.config_watching import Target
 from agent.fleet import owner
 from agent.living import LivingView
-from agent.planning import canary_targets, probe_task
+from agent.planning import canary_targets, place_of, probe_task, warm_target
 from agent.windows import Windows
 from probes.canary.chat import ChatCanary
-from probes.canary.gate import HOUR_SECONDS, Gate, Pressure
+from probes.canary.gate import HOUR_SECONDS, Gate, Pressure, Refusal
 from probes.canary.item import CanaryItem
 from probes.canary.process import CanaryProcess
 from probes.canary.task import ProbeTask, unrun
@@ -33,25 +34,35 @@ class Canaries:
 
     async def run(self, canary: CanaryItem, target: Target, config: Config, planned_at_seconds: float) -> ProbeResult:
         """One planned run: sent when the target is free, or not sent, and then the result says why."""
-        async with self.gate.turn(target.name):
+        there = warm_target(canary, target, config)
+        both = [target] if there is None else [target, there]
+        async with AsyncExitStack() as turns:
+            for name in sorted(one.name for one in both):  # always in one order: two pairs never wait for each other
+                await turns.enter_async_context(self.gate.turn(name))
             now_seconds = self.clock.now_seconds()
             task = self._task(canary, target, None, planned_at_seconds)
             prober = owner(target.name, config.fleet.members) if config.fleet.members else config.fleet.member
             if prober != config.fleet.member:
                 return unrun(task, "skipped_not_owner", now_seconds, f"{prober} probes this target")
-            refusal = self.gate.refusal(
-                canary,
-                target.name,
-                config.canary_limits,
-                pressure_on(self.view.memory.windows, target.name, now_seconds),
-                now_seconds,
-                is_cheapest=canary.cost().tokens <= _least_tokens(config.canaries, target),
-            )
-            if refusal is not None:
-                return unrun(task, refusal.outcome, now_seconds, refusal.detail)
+            for one in both:
+                if (refusal := self._refusal(canary, one, config, now_seconds)) is not None:
+                    of = "" if one is target else f"{one.name}: "
+                    return unrun(task, refusal.outcome, now_seconds, of + refusal.detail)
             self._turns[_place(canary, target)] += 1
-            result = await self._send(task, config)
+            result = await self._send(task if there is None else replace(task, elsewhere=place_of(there)), config)
+            if there is not None:
+                self.gate.note_half(canary, there.name, result, self.clock.now_seconds())
             return self.gate.take(canary, result, config.canary_limits, self.clock.now_seconds())
+
+    def _refusal(self, canary: CanaryItem, target: Target, config: Config, now_seconds: float) -> Refusal | None:
+        return self.gate.refusal(
+            canary,
+            target.name,
+            config.canary_limits,
+            pressure_on(self.view.memory.windows, target.name, now_seconds),
+            now_seconds,
+            is_cheapest=canary.cost().tokens <= _least_tokens(config.canaries, target),
+        )
 
     async def ask(self, target: Target, model: str | None, config: Config) -> ProbeResult:
         """One chat canary that somebody asked for; what it takes counts, and nothing holds it back but another one."""
@@ -63,16 +74,19 @@ class Canaries:
 
     async def _send(self, task: ProbeTask, config: Config) -> ProbeResult:
         """What the target's page shows of it is looked for, so that users' requests are told without it."""
-        windows = self.view.memory.windows
-        sent: tuple[SentRequest, ...] = ()
+        own, there = self.view.memory.windows.own, task.elsewhere
         if not config.subtract_canaries or task.target not in self.view.plan.targets:
             return await self.process.probe(task)
-        windows.own.begin(task.target, self.clock.now_seconds())
+        sent: dict[str, tuple[SentRequest, ...]] = {}
+        names = (task.target,) if there is None else (task.target, there.target)
+        for name in names:
+            own.begin(name, self.clock.now_seconds())
         try:
             result = await self.process.probe(task)
-            sent = result.sent
+            sent = result.sent_by_target()
         finally:
-            windows.own.end(task.target, sent)
+            for name in names:
+                own.end(name, sent.get(name, ()))
         return result
 
     def missed(self, canary: CanaryItem, target: Target, planned_at_seconds: float) -> ProbeResult:

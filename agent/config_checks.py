@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from agent.config import Config
+from probes.canary.kv_reuse import KvReuseCanary
 from probes.sample import USER_KINDS
 from probes.systems import ROUTERS
 
@@ -45,6 +46,9 @@ def _unknown_names(config: Config) -> Iterator[Check]:
             if name != "*" and name not in targets and not config.discovery:
                 spot = f"canaries[{index}].targets[{place}]"
                 yield frozenset({"canaries", "targets", "discovery"}), _unknown(spot, name, "target", targets)
+        if isinstance(canary, KvReuseCanary) and canary.warm_target and canary.warm_target not in targets:
+            spot = f"canaries[{index}].warm_target"
+            yield frozenset({"canaries", "targets"}), _unknown(spot, canary.warm_target, "target", targets)
     slos = [slo.name for slo in config.slos]
     for index, name in enumerate(config.advice.slos):
         if name not in slos:

@@ -19,7 +19,8 @@ from agent.sli.count import TargetFacts
 from agent.slo.exclusions import Exclusion, Weekly
 from probes.books import BOOKS, System
 from probes.canary.item import CanaryItem
-from probes.canary.task import ProbeTask, Route
+from probes.canary.kv_reuse import KvReuseCanary
+from probes.canary.task import Elsewhere, ProbeTask, Route
 from probes.discovery.file import Found
 from probes.discovery.role import role_of
 from probes.engine_args import engine_args
@@ -111,6 +112,19 @@ def probe_task(
         rank=rank,
     )
     return canary.fill(where)
+
+
+def warm_target(canary: CanaryItem, target: Target, config: Config) -> Target | None:
+    """Where the warm half of a pair goes, if not to the target that is asked cold."""
+    if not isinstance(canary, KvReuseCanary) or canary.warm_target in ("", target.name):
+        return None
+    return next((one for one in config.targets if one.name == canary.warm_target), None)
+
+
+def place_of(target: Target) -> Elsewhere:
+    """A target as a canary reaches it."""
+    token = (target.auth.token() or None) if target.auth else None
+    return Elsewhere(target.name, target.url, target.model, token, _route(target.auth))
 
 
 def canary_targets(canary: CanaryItem, targets: Iterable[Target]) -> list[Target]:

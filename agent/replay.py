@@ -50,7 +50,8 @@ class Course:
         windows = self._memory.windows
         if isinstance(seen, ProbeResult):
             if self.config.subtract_canaries:
-                windows.own.end(seen.target, seen.sent)
+                for target, sent in seen.sent_by_target().items():
+                    windows.own.end(target, sent)
             windows.take_probe(seen)
             return
         if isinstance(seen, SpanResult):

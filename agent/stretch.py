@@ -52,7 +52,8 @@ def read_stretch(recording: Path, stretch: Stretch) -> tuple[Windows, Recorded]:
             recorded.found[entry.target] = found
         seen = reader.read(entry)
         if isinstance(seen, ProbeResult):
-            windows.own.end(seen.target, seen.sent)
+            for target, sent in seen.sent_by_target().items():
+                windows.own.end(target, sent)
             windows.take_probe(seen)
         elif isinstance(seen, SpanResult):
             recorded.spans.append((entry.at_seconds, seen))

@@ -78,7 +78,8 @@ class SentRequest:
     `sent_at_seconds`, `first_token_at_seconds` and `ended_at_seconds` are unix times; no first token: none came.
     `head_seconds` is how long the head of the answer took, of which the engine's own clock may have missed all.
     `finish_reason` is "" where the answer was cut off: then the engine has no finished request to count.
-    `rank` is the data-parallel rank that was asked for, "" where the server chose.
+    `rank` is the data-parallel rank that was asked for, "" where the server chose. `target` is the one that was asked,
+    "" in older recordings: that of the result.
     """
 
     sent_at_seconds: float
@@ -96,6 +97,7 @@ class SentRequest:
     finish_reason: str = ""
     timing_error_seconds: float = 0.0
     rank: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,11 @@ class ProbeResult:
     figures: Mapping[str, float | None] = field(default_factory=dict)
     sent: tuple[SentRequest, ...] = ()
     rank: str = ""
+
+    def sent_by_target(self) -> dict[str, tuple[SentRequest, ...]]:
+        """What each target was asked: the result's own, and another one where half of it went there."""
+        targets = dict.fromkeys((self.target, *(one.target or self.target for one in self.sent)))
+        return {name: tuple(one for one in self.sent if (one.target or self.target) == name) for name in targets}
 
     @property
     def feels_like_a_user(self) -> bool:

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from agent.commands.common import add_examples, add_json, print_json
 from agent.commands.probe_words import flag_words
 from agent.errors import UsageError
+from probes.canary.base_url import base_url
 from probes.canary.chat import ChatCanary
 from probes.canary.item import CanaryItem
 from probes.canary.outcomes import OUTCOMES
-from probes.canary.prober import base_url, run_probe
+from probes.canary.prober import run_probe
 from probes.canary.report import probe_json
 from probes.canary.task import ProbeTask
 from probes.catalogue import CANARIES, CANARY_KINDS

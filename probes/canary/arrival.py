@@ -1,5 +1,6 @@
 """When bytes came, by the kernel: a loop that was away when they came does not move their time stamp."""
 
+import functools
 import itertools
 import re
 import socket
@@ -23,10 +24,10 @@ _LOOKED_AT_BYTES: Final = 16 << 10
 class Arrivals:
     """What the kernel says of the bytes read from one connection. Unix nanoseconds, as its stamps are.
 
-    `stamped_at_ns` is when the last of them came. What was read last came after `after_ns`, as the socket was empty
-    then, and what was read since the last look at it after `first_after_ns`. `addresses` are those that were tried, in
-    order; `written_bytes` is how much of what we send the kernel has taken, the last of it within `sent_between_ns`
-    (of time.perf_counter_ns).
+    `stamped_at_ns` is when the last of them came, None where the kernel does not say. What was read last came after
+    `after_ns`, as the socket was empty then, and what was read since the last look at it after `first_after_ns`.
+    `addresses` are those that were tried, in order; `written_bytes` is how much of what we send the kernel has taken,
+    the last of it within `sent_between_ns` (of time.perf_counter_ns).
     """
 
     lag: LagMonitor | None = None
@@ -51,9 +52,20 @@ class Arrivals:
         made.setblocking(False)  # noqa: FBT003 - the name of the argument is its method's
         try:
             made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            _keep_stamping()
         except OSError:
             made.arrivals = None  # not Linux
         return made
+
+
+@functools.cache
+def _keep_stamping() -> None:
+    """The kernel begins to stamp a moment after some socket asks for it, and ends with the last one that did: what
+    comes in that moment has no stamp. So one of this process asks for as long as it lives.
+    """
+    keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    keeper.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    keeper.detach()
 
 
 class _StampedSocket(socket.socket):
@@ -87,7 +99,8 @@ class _StampedSocket(socket.socket):
             size = ends[0]  # what is left makes the socket readable again
         data, ancillary, _, _ = self.recvmsg(size, _ANCILLARY_BYTES, flags)
         is_all = len(waiting) <= len(data) and len(waiting) < _LOOKED_AT_BYTES
-        self._keep(ancillary, looked_at_ns if is_all else None)
+        if data:  # the end of the stream has no stamp
+            self._keep(ancillary, looked_at_ns if is_all else None)
         return data
 
     def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:
@@ -97,7 +110,8 @@ class _StampedSocket(socket.socket):
         looked_at_ns = time.time_ns()
         room = memoryview(buffer)[:size] if size else memoryview(buffer)
         count, ancillary, _, _ = self.recvmsg_into([room], _ANCILLARY_BYTES, flags)
-        self._keep(ancillary, looked_at_ns if count < len(room) else None)
+        if count:
+            self._keep(ancillary, looked_at_ns if count < len(room) else None)
         return count
 
     def _note_sent(self, count: int, before_ns: int) -> None:
@@ -112,10 +126,10 @@ class _StampedSocket(socket.socket):
             return
         if self.empty_at_ns is not None:
             arrivals.after_ns = max(self.empty_at_ns, arrivals.lag.read_until_ns if arrivals.lag is not None else 0)
-        self.empty_at_ns = empty_at_ns
+        self.empty_at_ns, arrivals.stamped_at_ns = empty_at_ns, None
+        if arrivals.first_after_ns is None:
+            arrivals.first_after_ns = arrivals.after_ns
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
                 seconds, nanoseconds = _TIMESPEC.unpack_from(data)
                 arrivals.stamped_at_ns = seconds * 1_000_000_000 + nanoseconds
-                if arrivals.first_after_ns is None:
-                    arrivals.first_after_ns = arrivals.after_ns

@@ -101,6 +101,7 @@ def _sent(visit: Visit, whole: Whole, document: Any) -> SentRequest | None:
         finish_reason="stop" if is_answered else "",
         timing_error_seconds=whole.timing_error_seconds or 0.0,
         rank=visit.task.rank,
+        target=visit.task.target,
     )
 
 

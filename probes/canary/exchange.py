@@ -43,7 +43,7 @@ class Request:
 class Exchange:
     """The stamps (monotonic clock seconds, absent until it happened) and the end of one exchange.
 
-    `fault` is why there is no good answer. The request may have been sent so much earlier or later than its stamp.
+    `fault` is why there is no good answer. The request may have been sent so much later than its stamp.
     """
 
     clock: Clock
@@ -59,12 +59,14 @@ class Exchange:
         self.stamps[name] = self.clock.monotonic_seconds()
 
     def stamp_sent(self, arrivals: Arrivals) -> None:
-        """The last of the request was sent while the kernel took it; aiohttp tells only when it was about to be."""
+        """The last of the request was sent while the kernel took it: not before the call, so that no time is too short.
+        aiohttp tells only when it was about to be sent.
+        """
         if arrivals.sent_between_ns is None:
             return
         (begun, off), (ended, _) = (on_clock(self.clock, at_ns, perf_counter_ns) for at_ns in arrivals.sent_between_ns)
-        self.stamps["sent"] = (begun + ended) / 2
-        self.sent_error_real_seconds = self.clock.real_seconds(ended - begun) / 2 + off
+        self.stamps["sent"] = begun
+        self.sent_error_real_seconds = self.clock.real_seconds(ended - begun) + off
 
     def between(self, first: str, last: str) -> float | None:
         """Seconds from one stamp to another; None when either is missing."""

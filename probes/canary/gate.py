@@ -99,6 +99,11 @@ class Gate:
         known.has_succeeded = known.has_succeeded or result.is_ok
         return result
 
+    def note_half(self, item: CanaryItem, target: str, result: ProbeResult, now_seconds: float) -> None:
+        """The warm half of a canary went to this target: it is spent there, and says nothing of how that fares."""
+        if result.timing_error_seconds is not None:
+            self._targets[target].spent.append((now_seconds, _tokens(item, result) // 2))
+
     def spent_tokens(self, target: str, now_seconds: float) -> int:
         """What canaries took from the target in the last hour, tokens."""
         spent = self._targets[target].spent

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from probes.canary.base_url import base_url
 from probes.canary.filler import filler, fresh_salt
 from probes.canary.item import CanaryItem, Cost, whose_turn
 from probes.canary.memory import Seed
@@ -29,6 +30,12 @@ class KvReuseCanary(CanaryItem):
         [1, 60, 600],
         min_length=1,
         description="Gaps between cold and warm, taken in turn; long ones end with the first run after them. Seconds.",
+    )
+
+    warm_target: str = Field(
+        "",
+        description="The target that the warm half goes to: a hit there came through a cache that both share (LMCache, "
+        "Mooncake). Empty: the one that was asked cold.",
     )
 
     def cost(self) -> Cost:
@@ -82,8 +89,13 @@ async def run(visit: Visit) -> ProbeResult:
 
 
 async def _warm(visit: Visit, seed: Seed) -> ProbeResult:
+    """The result is of the target that was asked cold, wherever the warm half went."""
     gap_seconds = visit.clock.monotonic_seconds() - seed.sent_at_seconds
-    warm = await _ask(visit, seed.salt)
+    there = _there(visit)
+    warm = await _ask(there, seed.salt)
+    if there is not visit and visit.sent and visit.sent[-1].target == there.task.target:
+        # Hits there are of a shared cache; what the engine counts as hits is what its own cache held.
+        visit.sent[-1] = replace(visit.sent[-1], cached_tokens=None)
     figures = _figures(seed, warm, gap_seconds)
     if warm.fault is None:
         if figures["warm_cached_tokens"] is None:
@@ -92,7 +104,16 @@ async def _warm(visit: Visit, seed: Seed) -> ProbeResult:
             warm.flags["not_reused"] = None
         if figures["answers_equal"] == 0:
             warm.flags["answers_differ"] = None
-    return warm.result(figures)
+    return replace(warm.result(figures), target=visit.task.target, rank=visit.task.rank)
+
+
+def _there(visit: Visit) -> Visit:
+    """The same visitor at the instance that the warm half goes to, whatever rank it has there."""
+    there = visit.task.elsewhere
+    if there is None:
+        return visit
+    task = replace(visit.task, target=there.target, url=there.url, token=there.token, route=there.route, rank="")
+    return replace(visit, task=task, base=base_url(there.url) or visit.base, model=there.model or visit.model)
 
 
 async def _ask(visit: Visit, salt: str) -> Answered:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import urlsplit
 
 from probes.canary import (
     chat,
@@ -17,6 +16,7 @@ from probes.canary import (
     responses,
     streaming_shape,
 )
+from probes.canary.base_url import base_url
 from probes.canary.lag import LagMonitor
 from probes.canary.memory import Memory
 from probes.canary.redaction import redact
@@ -87,13 +87,3 @@ async def _taken_in_turn(visit: Visit, turn: int) -> str:
     adapters = sorted(name for name, parent in listed.parents.items() if parent == visit.model and name in listed.names)
     choices = [visit.model, *adapters]
     return choices[turn % len(choices)]
-
-
-def base_url(url: str) -> str | None:
-    """The server's base without /v1; None for what is no http(s) URL with a host."""
-    try:
-        parts = urlsplit(url.strip())
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        return None
-    return url.strip().rstrip("/").removesuffix("/v1") if is_usable else None

@@ -51,6 +51,17 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Another target, that the second half of a canary goes to: an instance that may share its cache with the first."""
+
+    target: str
+    url: str
+    model: str | None = None
+    token: str | None = field(default=None, repr=False)
+    route: Route = field(default_factory=Route)
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeTask:
     """One canary request to send now.
 
@@ -58,7 +69,7 @@ class ProbeTask:
     injected clock: connect covers name, TCP and TLS; first token counts from the request sent; stall between token
     events; total over everything. `planned_at_seconds` (unix) is when it should have started.
     Some kinds make their own prompt, of about `prompt_tokens`; `gap_seconds` lie between the halves of a cold and warm
-    pair; `expected` is the word that a right answer has.
+    pair, of which the warm half goes `elsewhere` where that is given; `expected` is the word that a right answer has.
     `turn` is how many runs of this canary the target (or its rank) had before. `rank` is the data-parallel rank that is
     asked for; `adapter_turn` whose turn it is of the model and its adapters.
     """
@@ -73,6 +84,7 @@ class ProbeTask:
     max_tokens: int = 16
     prompt_tokens: int = 0
     gap_seconds: float = 0.0
+    elsewhere: Elsewhere | None = None
     expected: str = ""
     turn: int = 0
     rank: str = ""
@@ -86,7 +98,8 @@ class ProbeTask:
     @property
     def secrets(self) -> tuple[str | None, ...]:
         """What must not stand in a result."""
-        return (self.token, self.prompt, *self.route.secrets)
+        there = () if self.elsewhere is None else (self.elsewhere.token, *self.elsewhere.route.secrets)
+        return (self.token, self.prompt, *self.route.secrets, *there)
 
 
 def unrun(task: ProbeTask, outcome: str, at_seconds: float, detail: str) -> ProbeResult:

@@ -172,6 +172,7 @@ class Answered:
             finish_reason=self.stream.finish_reason or "",
             timing_error_seconds=self.timing_error_seconds,
             rank=self.visit.task.rank,
+            target=self.visit.task.target,
         )
 
     def result(self, kind_figures: Mapping[str, float | None] | None = None) -> ProbeResult:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from probes.canary.task import ProbeTask, Route
+from probes.canary.task import Elsewhere, ProbeTask, Route
 from probes.sample import ProbeResult, SentRequest
 
 
@@ -22,9 +22,10 @@ def result_line(number: int, result: ProbeResult) -> bytes:
 def read_task(line: bytes) -> tuple[int, ProbeTask]:
     """The task of a line that `task_line` wrote."""
     document = json.loads(line)
-    route = document["task"]["route"]
-    headers = tuple((name, value) for name, value in route["headers"])
-    return document["number"], ProbeTask(**{**document["task"], "route": Route(**{**route, "headers": headers})})
+    task = document["task"]
+    there = task["elsewhere"]
+    elsewhere = None if there is None else Elsewhere(**{**there, "route": _route_of(there["route"])})
+    return document["number"], ProbeTask(**{**task, "route": _route_of(task["route"]), "elsewhere": elsewhere})
 
 
 def read_result(line: bytes) -> tuple[int, ProbeResult]:
@@ -43,6 +44,10 @@ def result_of(document: Mapping[str, Any]) -> ProbeResult:
     tuples = {name: tuple(document[name]) for name in ("itl_gaps_seconds", "flags")}
     sent = tuple(_sent_of(one) for one in document.get("sent", ()))  # older recordings have none
     return ProbeResult(**{**document, **tuples, "sent": sent})
+
+
+def _route_of(document: Mapping[str, Any]) -> Route:
+    return Route(**{**document, "headers": tuple((name, value) for name, value in document["headers"])})
 
 
 def _sent_of(document: Mapping[str, Any]) -> SentRequest:

@@ -1,5 +1,6 @@
 """Canaries as the agent sends them: what users' pages say holds the dear ones back, and every run has a result."""
 
+import asyncio
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -9,11 +10,12 @@ from agent.canaries import Canaries, pressure_on
 from agent.config import Config
 from agent.living import LivingView
 from agent.plan import Plan
+from agent.sli.count import TargetFacts
 from agent.tick import Memory
 from probes.canary.gate import Pressure
-from probes.canary.task import ProbeTask, unrun
+from probes.canary.task import Elsewhere, ProbeTask, unrun
 from probes.clock import SystemClock
-from probes.sample import ProbeResult, Reading, Sample
+from probes.sample import ProbeResult, Reading, Sample, SentRequest
 
 
 @dataclass
@@ -21,10 +23,11 @@ class FakeProcess:
     """Answers every task well, and keeps it."""
 
     tasks: list[ProbeTask] = field(default_factory=list)
+    sent: tuple[SentRequest, ...] = ()
 
     async def probe(self, task: ProbeTask) -> ProbeResult:
         self.tasks.append(task)
-        return replace(unrun(task, "ok", 0.0, ""), timing_error_seconds=0.001)
+        return replace(unrun(task, "ok", 0.0, ""), timing_error_seconds=0.001, sent=self.sent)
 
 
 def page(at: float, engine: str, **values: float) -> Reading:
@@ -128,6 +131,50 @@ async def test_every_rank_is_asked_every_question() -> None:
     for _ in range(9):
         await sent.run(config.canaries[0], config.targets[0], config, 0.0)
     assert len({(task.rank, task.expected) for task in process.tasks}) == 9
+
+
+def shared(**more: object) -> Config:
+    pair = {"kind": "kv_reuse", "targets": ["a"], "warm_target": "b", "prompt_tokens": 100}
+    targets = [{"name": "a", "url": "http://a:1"}, {"name": "b", "url": "http://b:1", "model": "n"}]
+    return Config.model_validate({"targets": targets, "canaries": [pair], **more})
+
+
+async def test_a_pair_over_two_instances_waits_for_both_and_is_spent_on_both() -> None:
+    config = shared()
+    sent, process = canaries(config)
+    async with sent.gate.turn("b"):
+        waiting = asyncio.create_task(sent.run(config.canaries[0], config.targets[0], config, 5.0))
+        await asyncio.sleep(0.01)
+        assert process.tasks == []
+    result = await waiting
+    (task,) = process.tasks
+    assert (task.target, result.target, task.elsewhere) == ("a", "a", Elsewhere("b", "http://b:1", "n"))
+    now = SystemClock().now_seconds()
+    cost = config.canaries[0].cost().tokens
+    assert (sent.gate.spent_tokens("a", now), sent.gate.spent_tokens("b", now)) == (cost, cost // 2)
+
+
+async def test_users_who_wait_at_the_other_instance_hold_the_pair_back() -> None:
+    config = shared()
+    sent, process = canaries(config)
+    sent.view.memory.windows.take(replace(page(1.0, "0", requests_waiting=3), target="b"))
+    result = await sent.run(config.canaries[0], config.targets[0], config, 5.0)
+    assert (result.outcome, result.detail) == ("skipped_pressure", "b: 3 requests wait")
+    assert process.tasks == []
+
+
+async def test_each_instance_is_told_without_its_own_half() -> None:
+    """What the cold half was is looked for on its own target's pages, and the warm half on the other's."""
+    config = shared()
+    sent, process = canaries(config)
+    halves = tuple(SentRequest(12.0, 12.5, "m", 12.2, ttft_seconds=0.2, target=name) for name in ("a", "b"))
+    process.sent = halves
+    facts = TargetFacts("m", "aggregated", "chat")
+    sent.view.plan = Plan((), {"a": facts, "b": facts})
+    await sent.run(config.canaries[0], config.targets[0], config, 5.0)
+    own = sent.view.memory.windows.own
+    assert [list(own._targets[name].requests) for name in ("a", "b")] == [[halves[0]], [halves[1]]]
+    assert [own._targets[name].flying for name in ("a", "b")] == [[], []]
 
 
 async def test_72_a_sleeping_engine_is_left_asleep() -> None:

@@ -37,6 +37,11 @@ health check are told apart: slow, half dead (the models are listed, no token co
 
 ## One prober per target
 
+`kv_reuse` with `warm_target` sends the warm half to another target: `warm_cached_tokens` there came through a cache
+that both share (LMCache, Mooncake), and a warm TTFT as long as the cold one tells that nothing is shared. The result
+is of the target that was asked cold. Both are free of other canaries meanwhile, each is held to its own limits, and the
+half of each is taken out of its own counts, but for the hits of the warm one: they are of the shared cache.
+
 A node's own agent finds its node's pods alone (`node` in the Kubernetes discovery). Several agents that watch the same
 targets name each other in `fleet.members`: rendezvous hashing gives each target one owner, which sends its canaries;
 the others' results are `skipped_not_owner`. When a member goes and is taken from the list, only its targets move.
@@ -92,7 +97,7 @@ each lay in the lowest bucket it can, `contribution_high` in the highest. The us
 Arrivals are stamped by the kernel (`SO_TIMESTAMPNS`), not by the loop that reads them, and a request is sent within
 the call that hands it to the kernel: a loop that was away moves no stamp of a plain connection. The kernel's stamps
 are of the wall clock; both clocks are read three times and the closest reading counts, as whoever is held up between
-two clocks moves the stamp. `timing_error_seconds` is the bar of every figure: half of the call that sent the request,
+two clocks moves the stamp. `timing_error_seconds` is the bar of every figure: the call that sent the request,
 and what lay between the two clocks; some microseconds. Where a token came under one stamp with something after it (the
 kernel joins what waits), the bar reaches back to when the socket was last seen empty. Without the kernel's stamps it
 is the lag of the loop. A result beyond 20 ms and 5 % of its TTFT is flagged `client_lag`. The bar holds what this

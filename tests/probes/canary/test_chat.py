@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from nasty_server import DONE, GOOD, HANG, NastyServer, Script, Step, chunk, head, nasty_server, reply, token
 
-from probes.canary.prober import Prober, base_url, run_probe
+from probes.canary.base_url import base_url
+from probes.canary.prober import Prober, run_probe
 from probes.canary.task import ProbeTask
 from probes.canary.transport import Transport
 from probes.clock import ScaledClock, SystemClock

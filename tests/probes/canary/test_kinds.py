@@ -11,7 +11,7 @@ from probes.canary.filler import filler, fresh_salt
 from probes.canary.gibberish import gibberish
 from probes.canary.kind_figures import KIND_FIGURES
 from probes.canary.prober import Prober
-from probes.canary.task import ProbeTask
+from probes.canary.task import Elsewhere, ProbeTask, Route
 from probes.catalogue import CANARIES
 from probes.clock import ScaledClock, SystemClock
 
@@ -467,6 +467,25 @@ async def test_a_pair_is_of_one_rank() -> None:
             seeds = prober.memory.seeds
             prober.memory.seeds = {place: replace(seed, due_at_seconds=0.0) for place, seed in seeds.items()}
     assert salts[0] == salts[2] != salts[1]
+
+
+async def test_the_warm_half_may_go_to_another_instance_as_that_is_reached() -> None:
+    """With its own key and headers, and to no rank of it; the result is of the one that was asked cold."""
+    cold, warm = ((head(), token(1), token(2, finish="stop"), cached(count), DONE) for count in (0, 96))
+    async with nasty_server(cold) as here, nasty_server(warm) as other:
+        there = Elsewhere("b", f"http://127.0.0.1:{other.port}", "m", "tok-b", Route(headers=(("x-tenant", "b"),)))
+        url = f"http://127.0.0.1:{here.port}"
+        task = replace(TASK, url=url, kind="kv_reuse", gap_seconds=0.01, rank="1", elsewhere=there, prompt_tokens=80)
+        result = await Prober(SystemClock()).probe(task)
+        asked = [server.requests[0].decode().lower() for server in (here, other)]
+        assert here.body()["cache_salt"] == other.body()["cache_salt"]
+    assert (result.target, result.rank, result.outcome) == ("t", "1", "ok")
+    assert (result.figures["cold_cached_tokens"], result.figures["warm_cached_tokens"]) == (0.0, 96.0)
+    assert ["bearer tok-b" in words for words in asked] == [False, True]
+    assert ["x-tenant: b" in words for words in asked] == [False, True]
+    assert ["x-data-parallel-rank" in words for words in asked] == [True, False]
+    sent = result.sent_by_target()
+    assert {name: [one.cached_tokens for one in them] for name, them in sent.items()} == {"t": [0], "b": [None]}
 
 
 async def test_one_rank_that_answers_wrong_is_told_beside_one_that_answers_right() -> None:

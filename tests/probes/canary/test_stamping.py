@@ -12,6 +12,7 @@ from probes.canary.lag import LagMonitor
 from probes.canary.stamping import QUIET_ERROR_REAL_SECONDS, Stamper, on_clock
 from probes.clock import ScaledClock, SystemClock
 
+SO_TIMESTAMPNS = 35  # Linux
 EVENT = b"data: {}\n\n"
 
 
@@ -139,6 +140,29 @@ def test_without_a_stamp_of_the_kernel_it_is_now_and_the_lag_is_the_error() -> N
     before = time.perf_counter()
     assert before <= stamper.stamp() <= time.perf_counter()
     assert stamper.error_real_seconds == QUIET_ERROR_REAL_SECONDS
+
+
+def test_what_the_kernel_did_not_stamp_has_not_the_stamp_of_what_came_before(connection: Connection) -> None:
+    stamper = Stamper(SystemClock(), LagMonitor(), connection.arrivals)
+    connection.arrivals.stamped_at_ns = time.time_ns()
+    before = stamper.stamp()
+    connection.ours.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 0)
+    write(connection, 1, 0.0)
+    connection.ours.recv(4096)
+    assert connection.arrivals.stamped_at_ns is None
+    assert stamper.stamp() > before
+    assert stamper.error_real_seconds >= QUIET_ERROR_REAL_SECONDS
+
+
+def test_the_end_of_the_stream_takes_no_stamp_away(connection: Connection) -> None:
+    """Both may be read before the piece is looked at."""
+    write(connection, 1, 0.0)
+    connection.theirs.close()
+    assert connection.ours.recv(4096) == EVENT
+    stamped_at_ns = connection.arrivals.stamped_at_ns
+    assert connection.ours.recv(4096) == b""
+    assert connection.ours.recv_into(bytearray(8)) == 0
+    assert connection.arrivals.stamped_at_ns == stamped_at_ns is not None
 
 
 def test_a_wall_clock_that_was_set_is_not_believed() -> None:
