@@ -2,11 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from agent.config_base import Section
+from agent.config_base import Name, Section
 from agent.config_burn import BurnPolicy
 from agent.config_outputs import Alertmanager, Outputs, Server
 from agent.config_slo import Exclusion, Slo
@@ -34,6 +34,10 @@ class Prices(Section):
     kv_tier_hour_dollars: Dollars = Field(
         0.0, description="Dollars per hour of each cache server (targets of kind lmcache or mooncake)."
     )
+    kv_tier_gigabyte_hour_dollars: dict[str, Dollars] = Field(
+        default_factory=dict,
+        description="Dollars per hour of a gigabyte (1e9 bytes) of KV tier, by advice.kv_tiers' name.",
+    )
     kwh_dollars: Dollars | None = Field(
         None, description="Dollars per kWh, where electricity is paid beside the GPUs; default: it is in their price."
     )
@@ -58,6 +62,24 @@ class Goodput(Section):
     tpot_seconds: Seconds = Field(0.05, description="Longest TPOT of a good request, seconds.")
 
 
+class KvTier(Section):
+    """A KV tier behind the engines: CPU memory, a disk, or a remote store. Sizes are those of one replica's share."""
+
+    name: Name = Field(description="How advice and prices.kv_tier_gigabyte_hour_dollars call it, such as cpu.")
+    gigabytes_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        description="What one replica loads from it; where vLLM's own offloading tells, what was measured counts."
+    )
+    latency_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        0.0, description="What a load takes beside its bytes, the lookup included. Seconds."
+    )
+    gigabytes: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        min_length=1, description="Sizes that it could have, in 1e9 bytes a replica."
+    )
+    in_use_gigabytes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="What a replica has of it now, 1e9 bytes; of one tier at most. Default: it is not in use."
+    )
+
+
 class Advice(Section):
     """What recommendations may assume."""
 
@@ -67,6 +89,20 @@ class Advice(Section):
     cold_start_seconds: Seconds = Field(120, description="From asking for a replica until it serves, seconds.")
     min_replicas: int = Field(1, ge=0, description="No advice goes below it, also without any traffic.")
     max_replicas: int = Field(64, ge=1, description="No advice goes beyond it.")
+    kv_tiers: list[KvTier] = Field(
+        default_factory=list, description="KV tiers that replicas have or could have; empty: none is advised on."
+    )
+    kv_bytes_per_token: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        default_factory=dict,
+        description="KV bytes of a token by served model: 2 x layers x KV heads x head size x bytes of a number.",
+    )
+
+    @model_validator(mode="after")
+    def _one_is_in_use(self) -> Self:
+        used = [tier.name for tier in self.kv_tiers if tier.in_use_gigabytes is not None]
+        if len(used) > 1:
+            raise ValueError(f"kv_tiers {' and '.join(used)} are in use at once; give in_use_gigabytes to one of them")
+        return self
 
 
 class State(Section):

@@ -20,7 +20,7 @@ def cross_checks(config: Config, tree: Mapping[str, object], wrong: frozenset[st
     """
     yield from _twice("targets", _names(tree.get("targets")))
     yield from _twice("slos", _names(tree.get("slos")))
-    checks = (_windows, _unknown_names, _excluded_names, _timeouts, _sources, _composites, _spans)
+    checks = (_windows, _unknown_names, _unknown_tiers, _excluded_names, _timeouts, _sources, _composites, _spans)
     for parts, sentence in (found for check in checks for found in check(config)):
         if not parts & wrong:
             yield sentence
@@ -58,6 +58,14 @@ def _unknown_names(config: Config) -> Iterator[Check]:
         if target.gpu_type is not None and target.gpu_type not in prices:
             words = _unknown(f"targets[{index}].gpu_type", target.gpu_type, "key of prices.gpu_hour_dollars", prices)
             yield frozenset({"targets", "prices"}), words
+
+
+def _unknown_tiers(config: Config) -> Iterator[Check]:
+    tiers = [tier.name for tier in config.advice.kv_tiers]
+    for name in config.prices.kv_tier_gigabyte_hour_dollars:
+        if name not in tiers:
+            words = _unknown("prices.kv_tier_gigabyte_hour_dollars", name, "tier of advice.kv_tiers", tiers)
+            yield frozenset({"advice", "prices"}), words
 
 
 def _excluded_names(config: Config) -> Iterator[Check]:

@@ -9,15 +9,32 @@ from agent.slo.exclusions import Exclusion
 
 
 @dataclass(frozen=True, slots=True)
+class KvTier:
+    """A KV tier that one replica has or could have: its link, and the sizes there are, smallest first.
+
+    `in_use_gigabytes` is what it has now; None: none of it. A price that is None is not known.
+    """
+
+    name: str
+    bytes_per_second: float
+    latency_seconds: float
+    gigabytes: tuple[float, ...]
+    in_use_gigabytes: float | None = None
+    gigabyte_hour_dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AdvicePlan:
     """What recommendations may assume. `slo_names` drive scaling; empty: every SLO of ttft, itl, tpot and goodput that
-    the engine tells of.
+    the engine tells of. `kv_bytes_per_token` is by model.
     """
 
     slo_names: tuple[str, ...] = ()
     cold_start_seconds: float = 120.0
     min_replicas: int = 1
     max_replicas: int = 64
+    kv_tiers: tuple[KvTier, ...] = ()
+    kv_bytes_per_token: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from pathlib import Path
 from agent.auth import Auth
 from agent.burn_windows import pairs_for
 from agent.config import Config
+from agent.config import KvTier as KvTierItem
 from agent.config_slo import Exclusion as ExclusionItem
 from agent.config_slo import Slo
 from agent.config_watching import Target
 from agent.model import BurnPair, SliName, SliSource
 from agent.model import Slo as Promise
-from agent.plan import AdvicePlan, Plan
+from agent.plan import AdvicePlan, KvTier, Plan
 from agent.signals.economics import Energy
 from agent.sli.count import TargetFacts
 from agent.slo.exclusions import Exclusion, Weekly
@@ -49,7 +50,20 @@ def make_plan(config: Config, targets: Sequence[Target]) -> Plan:
             config.advice.cold_start_seconds,
             config.advice.min_replicas,
             config.advice.max_replicas,
+            tuple(_kv_tier(config, tier) for tier in config.advice.kv_tiers),
+            config.advice.kv_bytes_per_token,
         ),
+    )
+
+
+def _kv_tier(config: Config, tier: KvTierItem) -> KvTier:
+    return KvTier(
+        tier.name,
+        tier.gigabytes_per_second * 1e9,
+        tier.latency_seconds,
+        tuple(sorted(tier.gigabytes)),
+        tier.in_use_gigabytes,
+        config.prices.kv_tier_gigabyte_hour_dollars.get(tier.name),
     )
 
 

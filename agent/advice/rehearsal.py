@@ -34,10 +34,14 @@ class EngineLimits:
 class Load:
     """A closed loop of `concurrency` users, or open arrivals of `rate` a second: one of the two.
 
-    Lengths are tokens a request, drawn evenly from [1-x, 1+x] times the mean where `spread_ratio` x is not 0.
+    Lengths are tokens a request, drawn evenly from [1-x, 1+x] times the mean where `spread_ratio` x is not 0; those of
+    prompts from `input_lengths` where such are given, each as likely as the other.
     `hit_ratio` is the part of all prompt tokens that the prefix cache has: whole prompts where `hits_are_whole` (one
-    prompt in so many came before), else that part of every prompt (a common beginning). Where KV comes from a prefill
-    engine, every request stops the loop for `post_seconds` when it is admitted. Where a router gives each of
+    prompt in so many came before, all of it but the part 1 - `hit_depth_ratio`), else that part of every prompt (a
+    common beginning). Where KV comes from a prefill
+    engine, every request stops the loop for `post_seconds` when it is admitted. `fetch_ratio` of the cached tokens come
+    from a tier: a request with such waits `fetch_seconds_per_token` for each of them on a link that does one after the
+    other, and `fetch_latency_seconds`, before it joins the queue. Where a router gives each of
     `routed_over` engines its turn, every so-manyth of random arrivals comes here: they are the more regular.
     """
 
@@ -50,6 +54,11 @@ class Load:
     hits_are_whole: bool = False
     post_seconds: float = 0.0
     routed_over: int = 1
+    input_lengths: tuple[float, ...] = ()
+    hit_depth_ratio: float = 1.0
+    fetch_ratio: float = 0.0
+    fetch_seconds_per_token: float = 0.0
+    fetch_latency_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -81,6 +90,7 @@ class _Request:
     hits: int
     target: int
     output: int
+    fetched: int = 0
     resident: int = 0
     generated: int = 0
     first_at: float = 0.0
@@ -101,6 +111,7 @@ class _Stage:
         self._decoding: list[_Request] = []
         self._sent = self._kv = 0
         self._stall_seconds = 0.0
+        self._link_free_at = 0.0
         self._out = Rehearsed()
 
     def play(self) -> Rehearsed:
@@ -112,8 +123,9 @@ class _Stage:
                     self._out.seconds = now
                     return self._out
                 now = max(now, self._arriving[0][0])
-            while self._arriving and self._arriving[0][0] <= now:
-                self._waiting.append(heappop(self._arriving)[2])
+            self._arrive(now)
+            if self._arriving and not (self._waiting or self._prefilling or self._decoding):
+                continue  # its KV is on its way
             chunks = list(self._chunks())
             if chunks:
                 now = self._step(now, chunks)
@@ -124,6 +136,17 @@ class _Stage:
         self._out.seconds, self._out.is_over = now, False
         return self._out
 
+    def _arrive(self, now: float) -> None:
+        """Who is there by now joins the queue; one whose KV lies in a tier when that has come."""
+        while self._arriving and self._arriving[0][0] <= now:
+            at, number, request = heappop(self._arriving)
+            if not request.fetched:
+                self._waiting.append(request)
+                continue
+            self._link_free_at = max(at, self._link_free_at) + request.fetched * self._load.fetch_seconds_per_token
+            request.fetched = 0
+            heappush(self._arriving, (self._link_free_at + self._load.fetch_latency_seconds, number, request))
+
     def _send_first(self) -> None:
         load, at = self._load, 0.0
         for _ in range(load.concurrency or 0):
@@ -133,8 +156,11 @@ class _Stage:
             self._send(at, counts=self._sent >= WARM_UP)
 
     def _send(self, at: float, *, counts: bool) -> None:
-        prompt = self._drawn(self._load.input_tokens)
-        request = _Request(at, counts, self._hits(prompt), prompt, self._drawn(self._load.output_tokens))
+        lengths = self._load.input_lengths
+        prompt = round(self._rng.choice(lengths)) if lengths else self._drawn(self._load.input_tokens)
+        hits = self._hits(prompt)
+        fetched = hits if self._load.fetch_ratio and self._rng.random() < self._load.fetch_ratio else 0
+        request = _Request(at, counts, hits, prompt, self._drawn(self._load.output_tokens), fetched)
         self._sent += 1
         heappush(self._arriving, (at + self._front_end, self._sent, request))
 
@@ -142,7 +168,9 @@ class _Stage:
         """Cached tokens of the next prompt; whole hits come at even distances. At least one token is computed."""
         ratio = self._load.hit_ratio
         if self._load.hits_are_whole:
-            ratio = float(int((self._sent + 1) * ratio) > int(self._sent * ratio))
+            depth = max(ratio, self._load.hit_depth_ratio)
+            ratio /= depth
+            ratio = depth * float(int((self._sent + 1) * ratio) > int(self._sent * ratio))
         return min(int(prompt * ratio), prompt - 1)
 
     def _drawn(self, mean: float) -> int:

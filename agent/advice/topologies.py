@@ -135,13 +135,14 @@ def _outlook(prefill: int, decode: int, objectives: Sequence[Objective], best: R
         mean,
         p95,
         p99,
-        _strain(best, objectives),
-        _strain(worst, objectives),
+        strain(best, objectives),
+        strain(worst, objectives),
         _overshoot(best, objectives),
     )
 
 
-def _strain(run: Rehearsed, objectives: Sequence[Objective]) -> float:
+def strain(run: Rehearsed, objectives: Sequence[Objective]) -> float:
+    """The worst objective's share of misses over what it allows; 1: just kept. Without objectives 0."""
     if not run.is_over:
         return float("inf")
     found = [

@@ -5,6 +5,7 @@ import pytest
 from agent.config import Config
 from agent.config_file import parse_config
 from agent.config_watching import Target
+from agent.errors import ConfigError
 from agent.planning import all_targets, canary_targets, config_hash, found_of, make_plan, page_target, probe_task
 from probes.discovery.file import Found
 
@@ -30,6 +31,43 @@ def test_the_plan_holds_what_the_config_says() -> None:
     assert (plan.node, plan.advice.max_replicas, list(plan.targets)) == ("n1", 9, ["a", "cache"])
     assert plan.targets["a"].dollars_per_second == pytest.approx(0.002)
     assert plan.targets["cache"].dollars_per_second == 0, "a cache server costs what kv_tier_hour_dollars says"
+
+
+def test_kv_tiers_come_with_their_price_and_in_bytes() -> None:
+    """A tier whose price nobody gave has none, which is not 0."""
+    text = """
+prices: {kv_tier_gigabyte_hour_dollars: {cpu: 0.004}}
+advice:
+  kv_tiers:
+    - {name: cpu, gigabytes_per_second: 20, gigabytes: [128, 64], in_use_gigabytes: 64}
+    - {name: remote, gigabytes_per_second: 2, latency_seconds: 0.03, gigabytes: [256]}
+  kv_bytes_per_token: {m: 131072}
+"""
+    advice = make_plan(parse_config(text, "agent.yaml"), ()).advice
+    cpu, remote = advice.kv_tiers
+    assert (cpu.bytes_per_second, cpu.gigabytes, cpu.in_use_gigabytes) == (20e9, (64.0, 128.0), 64.0)
+    assert (cpu.gigabyte_hour_dollars, remote.gigabyte_hour_dollars, remote.in_use_gigabytes) == (0.004, None, None)
+    assert advice.kv_bytes_per_token == {"m": 131_072}
+
+
+@pytest.mark.parametrize(
+    ("advice", "prices", "words"),
+    [
+        ("in_use_gigabytes: 8", "cpu: 1", "cpu and disk are in use at once"),
+        ("latency_seconds: 0", "gpu: 1", "gpu"),
+    ],
+)
+def test_two_tiers_in_use_and_a_price_of_none_are_told(advice: str, prices: str, words: str) -> None:
+    text = f"""
+prices: {{kv_tier_gigabyte_hour_dollars: {{{prices}}}}}
+advice:
+  kv_tiers:
+    - {{name: cpu, gigabytes_per_second: 20, gigabytes: [8], in_use_gigabytes: 8}}
+    - {{name: disk, gigabytes_per_second: 2, gigabytes: [8], {advice}}}
+"""
+    with pytest.raises(ConfigError) as told:
+        parse_config(text, "agent.yaml")
+    assert words in str(told.value)
 
 
 def test_a_discovered_target_fills_its_fields_from_labels_and_keeps_the_rest() -> None:

@@ -71,3 +71,31 @@ def test_a_prompt_that_never_fits_never_ends() -> None:
 def test_the_same_question_has_the_same_answer() -> None:
     load = Load(1000, 200, rate=4.0, spread_ratio=0.5)
     assert rehearse(STEPS, LIMITS, load).gaps == rehearse(STEPS, LIMITS, load).gaps
+
+
+def test_kv_in_a_tier_comes_over_a_link_that_does_one_after_the_other() -> None:
+    """Two at once, each 2,000 of 4,000 tokens at 100 us: the first waits 0.25 s with latency, the second 0.45 s."""
+    load = replace(ALONE, concurrency=2, hit_ratio=0.5, fetch_ratio=1.0, fetch_seconds_per_token=1e-4)
+    run = rehearse(STEPS, LIMITS, replace(load, fetch_latency_seconds=0.05))
+    computed = 5e-3 + 2_000 * 25e-6
+    assert sorted(ttft for ttft, _ in run.ttfts[:2]) == pytest.approx([0.25 + computed, 0.45 + computed], rel=0.01)
+
+
+def test_without_a_tier_found_kv_is_there_at_once() -> None:
+    run = rehearse(STEPS, LIMITS, replace(ALONE, hit_ratio=0.5, fetch_latency_seconds=0.05))
+    assert weighted_mean(run.ttfts) == pytest.approx(5e-3 + 2_000 * 25e-6 + 4_000 * 30e-9)
+
+
+def test_of_a_prompt_that_came_before_its_end_is_computed() -> None:
+    """Every second prompt is known but for a tenth; that is 45 % of all tokens."""
+    load = replace(ALONE, hit_ratio=0.45, hits_are_whole=True, hit_depth_ratio=0.9)
+    ttfts = sorted(ttft for ttft, _ in rehearse(STEPS, LIMITS, load).ttfts)
+    known, new = (5e-3 + tokens * 25e-6 + 4_000 * 30e-9 for tokens in (400, 4_000))
+    assert ttfts[0] == pytest.approx(known)
+    assert ttfts[-1] == pytest.approx(new)
+
+
+def test_prompts_have_the_lengths_that_are_given() -> None:
+    run = rehearse(STEPS, LIMITS, replace(ALONE, input_lengths=(1_000.0, 3_000.0)))
+    either = [5e-3 + tokens * (25e-6 + 30e-9) for tokens in (1_000, 3_000)]
+    assert all(any(ttft == pytest.approx(one) for one in either) for ttft, _ in run.ttfts)
