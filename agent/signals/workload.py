@@ -10,8 +10,9 @@ from math import floor
 from operator import attrgetter
 from statistics import fmean, median, pvariance
 
+from agent.signals.levels import level_of
 from agent.signals.model import Workload
-from agent.signals.sums import Sums, level_of
+from agent.signals.sums import RUNNING, WAITING, Sums
 from agent.stats.between import latency_between
 from agent.stats.time_buckets import TimeBuckets
 from agent.windows import EngineKey, Increment
@@ -54,7 +55,7 @@ def _arrivals(increments: Iterable[Increment]) -> Iterable[tuple[float, EngineKe
     inside: dict[EngineKey, float] = {}
     for increment in sorted(increments, key=attrgetter("to_seconds")):
         gauges = increment.gauges
-        running, waiting = gauges.get(("requests_running", "")), gauges.get(("requests_waiting", ""))
+        running, waiting = gauges.get(RUNNING), gauges.get(WAITING)
         if running is None or waiting is None:
             inside.pop(increment.key, None)
             continue
