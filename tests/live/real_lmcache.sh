@@ -3,12 +3,13 @@
 # Usage: real_lmcache.sh install DIR        make DIR/lmcache-venv beside real_vllm.sh's DIR/venv (15 s, 40 MB)
 #        real_lmcache.sh installed DIR      exit 0 if `install` has come to its end
 #        real_lmcache.sh serve DIR PORT HTTP_PORT      the cache server in the foreground; its metrics are on HTTP_PORT
-#        real_lmcache.sh vllm DIR PORT CACHE_PORT      a vLLM on PORT whose connector asks the server on CACHE_PORT
+#        real_lmcache.sh vllm DIR PORT CACHE_PORT [vLLM options]   a vLLM on PORT whose connector asks the server on
+#                                          CACHE_PORT
 # The wheel is built for CUDA and falls back to the CPU; what it wants of CUDA is left out, torch is vLLM's own.
 set -euo pipefail
 version=0.5.6
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-usage() { sed -n '3,6s/^# *//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 (($# >= 2)) || usage
 what=$1 dir=$2
 shift 2
@@ -39,15 +40,17 @@ serve)
         --supported-transfer-mode auto
     ;;
 vllm)
-    (($# == 2)) || usage
+    (($# >= 2)) || usage
     # A server that does not answer is given up after 10 s, not after 300: vLLM's own limit of a step is 300 s as well,
     # and it dies at that.
     connector='{"kv_connector": "LMCacheMPConnector", "kv_role": "kv_both",
         "kv_connector_module_path": "lmcache.integration.vllm.lmcache_mp_connector",
         "kv_connector_extra_config": {"lmcache.mp.host": "tcp://127.0.0.1", "lmcache.mp.port": '$2',
             "lmcache.mp.mq_timeout": 10, "lmcache.mp.heartbeat_interval": 2}}'
-    VLLM_PYTHON=$venv/bin/python exec bash "$here/real_vllm.sh" serve "$dir" "$1" --no-enable-prefix-caching \
-        --kv-transfer-config "$connector"
+    port=$1
+    shift 2
+    VLLM_PYTHON=$venv/bin/python exec bash "$here/real_vllm.sh" serve "$dir" "$port" --no-enable-prefix-caching \
+        --kv-transfer-config "$connector" "$@"
     ;;
 *) usage ;;
 esac
