@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from math import isfinite
 
 from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene
+from agent.advice.tier_choice import CLEARLY
 from agent.advice.tier_facts import REUSE_SECONDS, TierFacts
 from agent.advice.tier_options import Outlook, Setting
 from agent.model import Evidence, Recommendation, TargetStatus
 
 VERIFY_SECONDS = 1_800.0  # a cache that began empty has to fill first
+AGAIN = {"multi_turn": " (conversations that go on)", "shared_prefix": " (beginnings that many share)"}
 COUNTED, ESTIMATED = 0.8, 0.5  # confidence: all that it finds was counted, or a part is the law's
 CLOSE, HANGS = 4.0, 0.6  # misses within so many times what is allowed, and what is left of the confidence then
 
@@ -22,12 +24,7 @@ def tier_advice(
         raise ValueError(facts.now)  # nothing was chosen against it
     verb, reason = _action(now.setting, best.setting, facts)
     price = None if facts.engine_dollars is None else facts.engine_dollars * len(group)
-    sizes = [one.setting.gigabytes for one in facts.outlooks if one.setting.place == best.setting.place]
-    good = [
-        one.setting.gigabytes
-        for one in facts.outlooks
-        if one.setting.place == best.setting.place and one.surely_keeps_slo
-    ]
+    alike = _alike(facts, best)
     return Recommendation(
         id=f"kv-tier-{model}-{role}-{scene.now_seconds:.0f}",
         at_seconds=scene.now_seconds,
@@ -36,8 +33,8 @@ def tier_advice(
         action="kv_tier",
         current=now.setting.gigabytes,
         proposed=best.setting.gigabytes,
-        low=min([*good, best.setting.gigabytes]),
-        high=max([*good, best.setting.gigabytes]) if good else max(sizes),
+        low=min(alike),
+        high=max(alike),
         reason_code=reason,
         binding="ttft" if facts.has_objectives and not now.keeps_slo else "kv",
         summary=_summary(model, role, verb, facts, now, best),
@@ -57,6 +54,20 @@ def tier_advice(
     )
 
 
+def _alike(facts: TierFacts, best: Outlook) -> list[float]:
+    """Sizes of the same tier that are as good: they keep the promise as this one does, and cost about as much."""
+    here, margin = best.dollars(facts.engine_dollars), CLEARLY * (facts.engine_dollars or 0.0)
+    return [best.setting.gigabytes] + [
+        one.setting.gigabytes
+        for one in facts.outlooks
+        if one.setting.place == best.setting.place
+        and one.keeps_slo == best.keeps_slo
+        and here is not None
+        and (dollars := one.dollars(facts.engine_dollars)) is not None
+        and dollars <= here + margin
+    ]
+
+
 def _action(now: Setting, best: Setting, facts: TierFacts) -> tuple[str, str]:
     """What to do, and why, in a closed word."""
     if now.tier is None:
@@ -74,9 +85,10 @@ def _action(now: Setting, best: Setting, facts: TierFacts) -> tuple[str, str]:
 def _summary(model: str, role: str, verb: str, facts: TierFacts, now: Outlook, best: Outlook) -> str:
     saved = _saved(facts, now, best)
     money = "what it saves is not known without prices" if saved is None else _money(saved)
+    again = AGAIN.get(facts.reuse_kind or "", "")
     return (
         f"{verb}, for {model} ({role}). Of the prompt tokens {100 * best.found_ratio:.0f} % are then found instead of "
-        f"{100 * now.found_ratio:.0f} %; TTFT p95 goes from {_ms(now.ttft_p95_seconds)} to "
+        f"{100 * now.found_ratio:.0f} %{again}; TTFT p95 goes from {_ms(now.ttft_p95_seconds)} to "
         f"{_ms(best.ttft_p95_seconds)}, and of a replica's hour {money}."
     )
 

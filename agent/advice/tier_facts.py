@@ -13,6 +13,7 @@ from agent.advice.tier_use import TierUse, tier_use
 from agent.model import TargetStatus
 from agent.plan import KvTier
 from agent.signals.sums import Sums, add_up
+from agent.signals.workload import reuse_kind
 from agent.stats.buckets import Buckets, share_over
 
 LENGTHS = 50  # of prompts, that stand for all
@@ -22,7 +23,7 @@ REUSE_SECONDS = 1_800.0  # what comes again is counted over so long: gaps of min
 @dataclass(frozen=True, slots=True)
 class TierFacts:
     """What the rule chooses by. `engine_dollars` is an hour of one replica; None: no price is known. `use` is what the
-    tier of now was measured to do, where vLLM's own offloading tells.
+    tier of now was measured to do, where vLLM's own offloading tells; `reuse_kind` as the signals have it.
     """
 
     now: Setting
@@ -35,6 +36,7 @@ class TierFacts:
     input_tokens: float
     prefill_seconds_per_token: float
     use: TierUse | None
+    reuse_kind: str | None = None
 
     @property
     def current(self) -> Outlook | None:
@@ -82,6 +84,7 @@ def tier_facts(scene: Scene, model: str, group: Sequence[TargetStatus], view: Gr
         view.load.input_tokens,
         view.engine.steps.prefill_seconds_per_token,
         use,
+        reuse_kind(scene.increments(group, REUSE_SECONDS)),
     )
 
 

@@ -46,7 +46,7 @@ def workload(sums: Sums, increments: Sequence[Increment], events: TimeBuckets | 
         prompt_tokens=latency_between(sums.users_histogram("request_prompt_tokens")),
         output_tokens=latency_between(sums.users_histogram("request_generation_tokens")),
         concurrency=level_of(sums.inside),
-        reuse_kind=_reuse_kind(engines),
+        reuse_kind=reuse_kind(engines),
     )
 
 
@@ -100,7 +100,7 @@ def _against(events: TimeBuckets | None, end: float, seconds: float, days: int) 
     return now / then if then > 0 else None
 
 
-def _reuse_kind(increments: Iterable[Increment]) -> str | None:
+def reuse_kind(increments: Iterable[Increment]) -> str | None:
     """One of "none", "shared_prefix", "multi_turn" and "unclear"; None where no page counts cache hits.
 
     A prefix that all share is as long for every request, so hits per request vary less than hits per prompt token; what

@@ -22,12 +22,14 @@ from test_topology_grid import model_of
 
 from agent.advice.capacity import EngineCapacity
 from agent.advice.domain import Domain
+from agent.advice.engine_facts import EngineFacts
 from agent.advice.kv_tier_words import tier_advice
 from agent.advice.rehearsal import EngineLimits, Load
 from agent.advice.scene import LOAD_SECONDS, USUAL_SPREAD, GroupView, Scene
 from agent.advice.tier_choice import choose
 from agent.advice.tier_facts import tier_facts
 from agent.advice.tier_options import BUSY_RATIO
+from agent.advice.token_budget import TokenBudget
 from agent.advice.traffic import traffic_of
 from agent.model import Budget, Counts, Recommendation, Slo, SloStatus, TargetStatus
 from agent.plan import AdvicePlan, KvTier, Plan
@@ -233,7 +235,8 @@ class Watched:
             hit_ratio=traffic.hit_ratio or 0.0,
             hits_are_whole=traffic.hits_are_whole,
         )
-        return GroupView(group, engine, "", load, traffic, Domain((0.0, 40.0), (0.0, 2e5), None))
+        budget, domain = TokenBudget(limits.token_budget, "config", ""), Domain((0.0, 40.0), (0.0, 2e5), None)
+        return GroupView(group, engine, budget, EngineFacts(), load, traffic, domain)
 
 
 def work(story: Story) -> Workload:

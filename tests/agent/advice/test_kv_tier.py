@@ -71,7 +71,8 @@ def test_a_tier_that_pays_is_advised_with_all_that_there_could_be() -> None:
     """Its own cache of 64,000 tokens forgets what people come back to."""
     (advice,) = advised((CPU,))
     assert (advice.action, advice.reason_code, advice.current) == ("kv_tier", "tier_pays", 0.0)
-    assert advice.proposed in (64.0, 400.0)
+    assert advice.proposed == 64.0
+    assert advice.low <= 64.0 <= advice.high < 400.0, "400 GB find little more, and cost $1.34 an hour more"
     assert [one["setting"] for one in advice.alternatives] == [
         "no tier",
         *(f"cpu tier of {size} GB a replica" for size in (8, 64, 400)),
