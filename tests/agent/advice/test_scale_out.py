@@ -34,9 +34,12 @@ def watching() -> Memory:
 def advised(
     plan: Plan, growth: float = 20.0, ttft: float = 7.0, served: float = 40.0, waiting: float = 50.0, steps: int = 40
 ) -> list[Recommendation]:
-    """What is advised while each replica serves so many requests in 10 s and its queue grows by `growth` in 10 s."""
+    """What is advised while each replica serves so many requests in 10 s and its queue grows by `growth` in 10 s.
+
+    Seven run at once: eight that never change look like a cap on the batch, which another rule would raise first.
+    """
     memory, found = watching(), []
-    engines = [FakeEngine(name, waiting=waiting, running=8) for name in plan.targets]
+    engines = [FakeEngine(name, waiting=waiting, running=7) for name in plan.targets]
     for step in range(steps):
         for engine in engines:
             memory.windows.take(engine.reading(T0 + 10 * step))
@@ -101,7 +104,7 @@ def test_a_growing_queue_asks_for_more_and_the_same_advice_is_not_repeated() -> 
 def test_a_page_without_the_queue_is_no_empty_queue() -> None:
     """One of the two replicas does not tell how many wait: then nobody knows what is asked of both."""
     plan, memory = plan_of(), watching()
-    told, silent = FakeEngine("vllm-0", waiting=50, running=8), FakeEngine("vllm-1", waiting=50, running=8)
+    told, silent = FakeEngine("vllm-0", waiting=50, running=7), FakeEngine("vllm-1", waiting=50, running=7)
     for step in range(40):
         at = T0 + 10 * step
         memory.windows.take(told.reading(at))
@@ -117,7 +120,7 @@ def test_a_page_without_the_queue_is_no_empty_queue() -> None:
 def test_replicas_that_do_not_answer_count_as_replicas_and_lower_the_confidence() -> None:
     """Three should serve, one is down: the two others serve 4/s each. `current` is 3, not 2."""
     plan, memory = plan_of(replicas=3), watching()
-    engines = [FakeEngine(f"vllm-{number}", waiting=50, running=8) for number in range(2)]
+    engines = [FakeEngine(f"vllm-{number}", waiting=50, running=7) for number in range(2)]
     found: list[Recommendation] = []
     for step in range(40):
         memory.windows.take(no_page(T0 + 10 * step, target="vllm-2"))
@@ -134,7 +137,7 @@ def test_replicas_that_do_not_answer_count_as_replicas_and_lower_the_confidence(
 def test_a_replica_that_has_just_come_does_not_dilute_the_proven_rate() -> None:
     """Each serves 4/s; one has been seen for 2 minutes of the 5. Together they serve 8/s, not less."""
     plan, memory = plan_of(), watching()
-    old, young = FakeEngine("vllm-0", waiting=50, running=8), FakeEngine("vllm-1", waiting=50, running=8)
+    old, young = FakeEngine("vllm-0", waiting=50, running=7), FakeEngine("vllm-1", waiting=50, running=7)
     for step in range(60):
         for engine in (old, young)[: 1 if step < 48 else 2]:
             memory.windows.take(engine.reading(T0 + 10 * step))
@@ -150,7 +153,7 @@ def test_a_replica_that_has_just_come_does_not_dilute_the_proven_rate() -> None:
 def test_what_came_before_the_queue_dilutes_no_rate() -> None:
     """150 s of 1/s and no queue, then 4/s at the limit and 2/s more arriving: limit 4/s, arrivals 6/s."""
     memory, plan = watching(), plan_of(replicas=1)
-    engine = FakeEngine("vllm-0", running=8)
+    engine = FakeEngine("vllm-0", running=7)
     for step in range(31):
         memory.windows.take(engine.reading(T0 + 10 * step))
         engine.finish(10 if step < 15 else 40, ttft=7.0)
@@ -170,7 +173,7 @@ def test_a_queue_that_drains_by_itself_needs_no_replica() -> None:
 def test_nothing_is_advised_while_a_replica_has_just_come() -> None:
     """It fills its empty batch from the queue of the others: for some minutes its growth is no arrivals."""
     plan, memory = plan_of(replicas=3), watching()
-    engines = [FakeEngine(f"vllm-{number}", waiting=50, running=8) for number in range(3)]
+    engines = [FakeEngine(f"vllm-{number}", waiting=50, running=7) for number in range(3)]
     advised_at = []
     for step in range(90):
         present = engines[: 2 if step < 40 else 3]
@@ -188,7 +191,7 @@ def test_nothing_is_advised_while_a_replica_has_just_come() -> None:
 def test_data_parallel_engines_are_one_replica() -> None:
     """One target with 8 engines serves 8/s at its limit and gets 8.8/s: two replicas, not eleven."""
     plan, memory = plan_of(replicas=1), watching()
-    engines = [FakeEngine("vllm-0", engine=str(rank), waiting=5, running=8) for rank in range(8)]
+    engines = [FakeEngine("vllm-0", engine=str(rank), waiting=5, running=7) for rank in range(8)]
     for step in range(40):
         pages = [engine.reading(T0 + 10 * step) for engine in engines]
         samples = tuple(sample for page in pages for sample in page.samples)
@@ -209,7 +212,7 @@ def test_a_rate_read_off_a_handful_of_requests_is_not_proven() -> None:
 
 def test_replicas_that_do_not_answer_are_brought_back_first() -> None:
     plan, memory = plan_of(replicas=2), watching()
-    engine = FakeEngine("vllm-0", waiting=50, running=8)
+    engine = FakeEngine("vllm-0", waiting=50, running=7)
     for step in range(40):
         memory.windows.take(no_page(T0 + 10 * step, target="vllm-1"))
         memory.windows.take(engine.reading(T0 + 10 * step))
