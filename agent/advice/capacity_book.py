@@ -85,10 +85,15 @@ class Learned:
             self._observed.clear()
 
     def observe(self, increment: Increment) -> None:
-        """Add up what tells the token budget."""
+        """Add up what tells the token budget: steps while somebody waits, and gaps while nobody is preempted."""
+        waiting, preempted = (
+            increment.gauges.get(("requests_waiting", "")),
+            increment.counters.get(("preemptions_total", "")),
+        )
+        says_nothing = {"step_tokens": not waiting, "itl_seconds": bool(preempted)}
         for signal in TELLING:
             buckets = increment.histograms.get(signal)
-            if buckets is not None and buckets.count:
+            if buckets is not None and buckets.count and not says_nothing.get(signal):
                 before = self._observed.get(signal)
                 self._observed[signal] = buckets if before is None else before + buckets
 

@@ -11,6 +11,7 @@ CANDIDATES = tuple(2**power for power in range(9, 18))  # 512 to 131,072: budget
 LEAST_STEPS = 3.0  # full steps that prove a budget
 LEAST_GAPS = 5.0  # long gaps that tell how long a full step is
 LONG = 3.0  # times the mean gap: such a gap holds somebody's prefill
+PILE = 0.5  # of the steps in the bucket below: at the budget steps pile up, by chance they get fewer and fewer
 LONG_PROMPTS = 0.5  # of the full steps: then long prompts may be what fills them
 DECODES = 1.25  # a full step holds decodes beside prompts: so much less of it may be prompts
 SEVERAL = 2.0  # prompts that fit into the bucket's lower edge: then the step held several, not one long one
@@ -71,10 +72,10 @@ def infer_token_budget(
     return TokenBudget(DEFAULT_TOKENS, "assumed", "assumed: vLLM's default on large GPUs; the pages do not show it")
 
 
-def _shows_budget(top: tuple[float, float, float], input_tokens: float, prompts: Buckets | None) -> bool:
-    """Whether such full steps held several prompts, and not one long one."""
+def _shows_budget(top: tuple[float, float, float, float], input_tokens: float, prompts: Buckets | None) -> bool:
+    """Whether such full steps held several prompts, and not one long one, and are no chance of a light load."""
     is_several = top[0] >= SEVERAL * input_tokens and top[1] in CANDIDATES
-    return is_several and _longer_than(prompts, top[0]) <= LONG_PROMPTS * top[2]
+    return is_several and top[2] >= PILE * top[3] and _longer_than(prompts, top[0]) <= LONG_PROMPTS * top[2]
 
 
 def _most_tokens(gaps: Buckets | None, model: StepModel | None, decode_seconds: float) -> float:
@@ -92,9 +93,9 @@ def _longer_than(prompts: Buckets | None, tokens: float) -> float:
     return sum(count for edge, count in zip(prompts.edges, prompts.counts, strict=True) if edge > tokens)
 
 
-def _top_bucket(buckets: Buckets | None, least: float) -> tuple[float, float, float] | None:
-    """Edges of the highest bucket that holds at least so many, with all above it, and how many; None where it has no
-    end.
+def _top_bucket(buckets: Buckets | None, least: float) -> tuple[float, float, float, float] | None:
+    """Edges of the highest bucket that holds at least so many, with all above it, how many, and how many the one below
+    holds; None where it has no end.
     """
     if buckets is None:
         return None
@@ -103,15 +104,18 @@ def _top_bucket(buckets: Buckets | None, least: float) -> tuple[float, float, fl
     for place in reversed(range(len(buckets.counts))):
         above += buckets.counts[place]
         if above >= least:
-            return (edges[place], edges[place + 1], above) if edges[place + 1] < float("inf") else None
+            below = buckets.counts[place - 1] if place else 0.0
+            return (edges[place], edges[place + 1], above, below) if edges[place + 1] < float("inf") else None
     return None
 
 
 def _long_bucket(gaps: Buckets | None) -> tuple[float, float] | None:
-    """Edges of the bucket that holds most of the long gaps."""
+    """Edges of the bucket that holds most of the long gaps; None where some are longer still: then full steps are."""
     if gaps is None or gaps.total is None or gaps.count <= 0:
         return None
     edges, least = (0.0, *gaps.edges), LONG * gaps.total / gaps.count
     long = [(count, place) for place, count in enumerate(gaps.counts) if edges[place] >= least]
     count, place = max(long, default=(0.0, 0))
+    if sum(gaps.counts[place + 1 :]) >= LEAST_GAPS:
+        return None
     return (edges[place], edges[place + 1]) if count >= LEAST_GAPS and edges[place + 1] < float("inf") else None

@@ -85,7 +85,7 @@ def learned() -> Learned:
     return known
 
 
-STEP_TOKENS = Buckets((1.0, 2048.0, 4096.0, float("inf")), (900.0, 50.0, 20.0, 0.0), None)
+STEP_TOKENS = Buckets((1.0, 2048.0, 4096.0, float("inf")), (900.0, 30.0, 20.0, 0.0), None)
 MIX = Mix(600.0, 200.0, 0.0)
 
 
@@ -103,7 +103,9 @@ def test_the_token_budget_is_the_one_said_else_inferred_else_assumed(
     known = learned()
     for steps in seen_steps:
         key = EngineKey("v0", "vllm", "0", "m")
-        known.observe(Increment(key, 0.0, 10.0, {}, {"step_tokens": steps}, {}, restarted=False))
+        known.observe(
+            Increment(key, 0.0, 10.0, {}, {"step_tokens": steps}, {("requests_waiting", ""): 3.0}, restarted=False)
+        )
     answer = Carries().ask(known, MIX, OBJECTIVES, 0.0, facts)
     assert answer is not None
     assert answer.budget is not None

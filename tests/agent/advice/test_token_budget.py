@@ -50,6 +50,14 @@ def test_gaps_that_a_full_step_explains_leave_the_budget_as_it_is() -> None:
     assert found.tokens == 4096
 
 
+def test_steps_that_are_full_by_chance_are_no_budget() -> None:
+    """Under a light load 5 steps held 1,024 to 2,048 tokens, and 60 half as many: the budget is anything above."""
+    light = Buckets(EDGES, (900.0, 300.0, 60.0, 5.0, 0.0, 0.0, 0.0, 0.0), None)
+    assert infer_token_budget(light, None, 300.0, STEPS, 6e-3).source == "assumed"
+    busy = Buckets(EDGES, (900.0, 300.0, 60.0, 90.0, 0.0, 0.0, 0.0, 0.0), None)
+    assert infer_token_budget(busy, None, 300.0, STEPS, 6e-3).tokens == 2048
+
+
 def test_steps_that_long_prompts_explain_are_no_budget() -> None:
     """The mean is 1,000 tokens, but thirty prompts were longer than 8,192: they alone make steps that count so many."""
     lengths = Buckets((1000.0, 10_000.0, 20_000.0, inf), (900.0, 30.0, 25.0, 0.0), None)
@@ -57,6 +65,13 @@ def test_steps_that_long_prompts_explain_are_no_budget() -> None:
     assert found.source == "assumed"
     few = Buckets(lengths.edges, (900.0, 2.0, 0.0, 0.0), None)
     assert infer_token_budget(steps_up_to(16384.0), None, 1000.0, STEPS, 6e-3, few).tokens == 16384
+
+
+def test_gaps_of_shorter_prompts_before_do_not_make_the_budget_smaller() -> None:
+    """Prompts of 1,000 tokens made gaps of 25 to 50 ms; now they are of 8,000, and twenty gaps of 57 ms came."""
+    counts = [10_000.0, 0.0, 300.0, 20.0, *[0.0] * (len(GAPS) - 4)]
+    mixed = Buckets(GAPS, tuple(counts), 10_000 * 0.006 + 300 * 0.03 + 20 * 0.057)
+    assert infer_token_budget(None, mixed, 2300.0, STEPS, 6e-3).source == "assumed"
 
 
 def test_gaps_that_hold_whole_prompts_only_tell_the_least() -> None:
