@@ -64,9 +64,10 @@ def curve_with_tier(
     """
     total = found.engine_ratio + found.tier_ratio
     gaps, idle = cache.histogram("cache_reuse_gap_seconds"), cache.histogram("cache_idle_before_evict_seconds")
-    if gaps is None or gaps.count < LEAST_LIVES:
-        return _curve_by_size(sums, found, engine_seconds, held_seconds)
     is_full = idle is not None and idle.total is not None and idle.count >= LEAST_LIVES
+    evicted = cache.counter("cache_evicted_chunks_total")
+    if gaps is None or gaps.count < LEAST_LIVES or (evicted and not is_full):
+        return _curve_by_size(sums, found, engine_seconds, held_seconds)
     longest = idle.total / idle.count if is_full and idle is not None and idle.total else _top(gaps)
     longest = max(longest, 1.01 * engine_seconds)
     pieces = _scaled(_pieces(gaps, engine_seconds, longest), found.tier_ratio)

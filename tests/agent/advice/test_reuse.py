@@ -9,6 +9,7 @@ from agent.advice.reuse import ReuseCurve
 from agent.advice.reuse_counts import Found, curve_with_tier, curve_without_tier, engine_memory_seconds, found_of
 from agent.signals.sums import Sums
 from agent.stats.buckets import Buckets
+from agent.windows import EngineKey, Increment
 
 EDGES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, float("inf"))
 MEAN = 40.0
@@ -24,32 +25,45 @@ def exponential(count: float, most: float, edges: tuple[float, ...] = EDGES, mea
     return Buckets(edges, counts, total)
 
 
-def engine_pages(remembers: float) -> Sums:
-    """A million prompt tokens, of which 30 % were found; blocks reused once on average before they went."""
-    sums = Sums()
-    sums.counters["prefix_cache_queried_tokens_total", ""] = 1e6
-    sums.counters["prefix_cache_hit_tokens_total", ""] = 0.3e6
-    sums.counters["prompt_tokens_total", ""] = 1e6
+def page(source: str, counters: dict[str, float], histograms: dict[str, Buckets | None]) -> Sums:
+    """What ten minutes of pages add up to."""
+    rises, seen = {(name, ""): value for name, value in counters.items()}, {k: v for k, v in histograms.items() if v}
+    return Sums([Increment(EngineKey("t", source, "0", "m"), 0.0, 600.0, rises, seen, {}, restarted=False)])
+
+
+def engine_pages(remembers: float, *, gaps_are_told: bool = True, idle_is_told: bool = True) -> Sums:
+    """A million prompt tokens, of which 30 % were found; a block was reused 0.43 times on average before it went."""
     gaps = exponential(400.0, remembers)
     assert gaps.total is not None
-    sums.histograms["kv_block_reuse_gap_seconds"] = [gaps]
     life = 1_000 * (remembers + 0.43 * gaps.total / 400)
-    sums.histograms["kv_block_lifetime_seconds"] = [Buckets(EDGES, (1_000.0, *[0.0] * 9), life)]
-    sums.histograms["kv_block_idle_before_evict_seconds"] = [Buckets(EDGES, (1_000.0, *[0.0] * 9), 1_000 * remembers)]
-    sums.spans["vllm"] = [(0.0, 600.0)]
-    return sums
+    lives = (1_000.0, *[0.0] * 9)
+    return page(
+        "vllm",
+        {
+            "prefix_cache_queried_tokens_total": 1e6,
+            "prefix_cache_hit_tokens_total": 0.3e6,
+            "prompt_tokens_total": 1e6,
+        },
+        {
+            "kv_block_reuse_gap_seconds": gaps if gaps_are_told else None,
+            "kv_block_lifetime_seconds": Buckets(EDGES, lives, life),
+            "kv_block_idle_before_evict_seconds": Buckets(EDGES, lives, 1_000 * remembers) if idle_is_told else None,
+        },
+    )
 
 
-def cache_page(evicted: float, missed: Buckets | None) -> Sums:
-    """A tier that remembers for 60 s."""
-    sums = Sums()
-    sums.histograms["cache_reuse_gap_seconds"] = [exponential(1_000.0, 60.0)]
-    if evicted:
-        idle = Buckets(EDGES, (0.0,) * 6 + (evicted,) + (0.0,) * 3, 60.0 * evicted)
-        sums.histograms["cache_idle_before_evict_seconds"] = [idle]
-    if missed is not None:
-        sums.histograms["cache_evict_reuse_gap_seconds"] = [missed]
-    return sums
+def cache_page(idle: float, missed: Buckets | None, evicted: float = 0.0) -> Sums:
+    """A tier that remembers for 60 s; of `evicted` chunks so many told how long they had been idle."""
+    counts = (0.0,) * 6 + (idle,) + (0.0,) * 3
+    return page(
+        "lmcache",
+        {"cache_evicted_chunks_total": evicted},
+        {
+            "cache_reuse_gap_seconds": exponential(1_000.0, 60.0),
+            "cache_idle_before_evict_seconds": Buckets(EDGES, counts, 60.0 * idle) if idle else None,
+            "cache_evict_reuse_gap_seconds": missed,
+        },
+    )
 
 
 def test_a_curve_is_read_both_ways() -> None:
@@ -79,16 +93,14 @@ def test_the_engines_blocks_tell_what_a_longer_memory_would_find() -> None:
 
 
 def test_without_kv_cache_metrics_the_engines_tell_nothing_beyond_their_memory() -> None:
-    sums = engine_pages(30.0)
-    del sums.histograms["kv_block_reuse_gap_seconds"]
+    sums = engine_pages(30.0, gaps_are_told=False)
     assert curve_without_tier(sums, FOUND, 30.0).found_ratio(60.0) is None
 
 
 def test_how_long_an_engine_remembers_is_measured_or_its_free_room_over_what_comes_in() -> None:
-    sums = engine_pages(30.0)
-    assert engine_memory_seconds(sums, 1e6, 1) == pytest.approx(30.0)
-    del sums.histograms["kv_block_idle_before_evict_seconds"]
-    assert engine_memory_seconds(sums, 1e6, 1) is None, "without its usage the room is not known"
+    assert engine_memory_seconds(engine_pages(30.0), 1e6, 1) == pytest.approx(30.0)
+    blind = engine_pages(30.0, idle_is_told=False)
+    assert engine_memory_seconds(blind, 1e6, 1) is None, "without its usage the room is not known"
 
 
 def test_a_tier_from_which_nothing_was_evicted_is_large_enough() -> None:
@@ -99,11 +111,18 @@ def test_a_tier_from_which_nothing_was_evicted_is_large_enough() -> None:
     assert curve.found_ratio(10.0) == pytest.approx(0.3)
 
 
+def test_a_few_sampled_evictions_are_many_real_ones_and_no_proof_of_room() -> None:
+    """LMCache follows one chunk in a hundred: twenty that went are two thousand."""
+    curve = curve_with_tier(Sums(), cache_page(20.0, None, 2_000.0), Found(1e6, 0.3, 0.2, 600.0), 10.0, 40.0)
+    assert curve is not None
+    assert curve.ceiling is None
+
+
 def test_chunks_that_are_asked_for_after_they_went_tell_what_a_larger_tier_finds() -> None:
     """Of 1,000 evicted chunks 400 came again within a minute: half of all was found, so a fifth more would be."""
     found = Found(1e6, 0.3, 0.2, 600.0)
     missed = Buckets((60.0, 120.0, 300.0, float("inf")), (400.0, 0.0, 600.0, 0.0), 0.0)
-    curve = curve_with_tier(Sums(), cache_page(1_000.0, missed), found, 10.0, None)
+    curve = curve_with_tier(Sums(), cache_page(1_000.0, missed, 1_000.0), found, 10.0, None)
     assert curve is not None
     assert curve.found_ratio(curve.remembered_seconds) == pytest.approx(0.5)
     assert curve.found_ratio(120.0) == pytest.approx(0.7)
