@@ -157,9 +157,9 @@ def _recommend(
         reason_code=f"scale_{direction}" if wish.reason in ("grow", "shrink") else wish.reason,
         binding=carried.binding or "queue",
         summary=(
-            f"Scale {who} {direction}, from {group.count} to {wish.count} replicas: with 90 % chance at most "
+            f"Scale {who} {direction}, from {group.count} to {replicas(wish.count)}: with 90 % chance at most "
             f"{forecast.q90:.1f} requests/s come within {forecast.horizon_seconds:.0f} s, and one replica carries "
-            f"{carried.low:.2f} of them under the objectives{lost}{_asks_for_more(plan, wish)}."
+            f"{carried.low:.2f} of them within the objectives{lost}{_asks_for_more(plan, wish)}."
         ),
         confidence=confidence_of(parts),
         meets_slo=basis.keeps(wish.count),
@@ -186,7 +186,7 @@ def _recommend(
         ),
         alternatives=tuple(
             {
-                "setting": f"{count} replicas",
+                "setting": replicas(count),
                 "ttft_p95_seconds": None,
                 "itl_p99_seconds": None,
                 "goodput_ratio": None,
@@ -199,9 +199,9 @@ def _recommend(
             "replicas": group.count,
             "meets_slo": basis.keeps(group.count),
             "summary": (
-                f"{there} replicas carry {there * carried.low:.1f} requests/s; the rest waits"
+                f"{replicas(there)} carry {there * carried.low:.1f} requests/s; the rest waits"
                 if grows
-                else f"{group.count - wish.count} replicas more than needed go on costing"
+                else f"{replicas(group.count - wish.count)} more than needed cost money"
             ),
         },
         side_effects=(
@@ -227,12 +227,21 @@ def _budget(carried: Carried) -> Iterator[Evidence]:
         yield Evidence(f"max_num_batched_tokens:{carried.budget.source}", 0.0, float(carried.budget.tokens))
 
 
+def replicas(count: int) -> str:
+    """1 -> "1 replica", 2 -> "2 replicas"."""
+    return f"{count} replica{'' if count == 1 else 's'}"
+
+
 def _asks_for_more(plan: Plan, wish: Wish) -> str:
     """That the load asks for more than is advised, and why."""
     if wish.needed is None or wish.needed <= wish.count:
         return ""
     is_bound = wish.count >= plan.advice.max_replicas
-    why = f"advice.max_replicas is {plan.advice.max_replicas}" if is_bound else "at most double, or four more, at once"
+    why = (
+        f"advice.max_replicas is {plan.advice.max_replicas}"
+        if is_bound
+        else "at most double, or four more, come at once"
+    )
     return f"; the load asks for {wish.needed}, but {why}"
 
 

@@ -6,11 +6,14 @@ from datetime import UTC, datetime
 from textwrap import fill
 from typing import Any
 
+from agent.commands.advice_words import cost_lines, figure_line, group_line, weakest_parts
 from agent.commands.asking import Item, add_sources, ask
 from agent.commands.common import add_examples, add_json, count_of, print_json, short
 
 WIDTH = 110
 INDENT = 17
+NOUNS = {"scale": "replicas", "knob": "setting", "kv_tier": "cache tier", "rebalance": "engines in the pool"}
+NO_GROUPS = "   No engine was read yet, or none has a promise on ttft, itl, tpot or goodput that replicas could keep."
 SURE = ((0.8, "sure enough to act on"), (0.5, "a suggestion: try it on one replica first"), (0.0, "watch it first"))
 
 
@@ -30,20 +33,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the advice that is open: first what keeps the promise with the GPUs there are; then newest first."""
     at, found = ask(options, "recommendations", "advise")
-    told = [one for one in reversed(found) if options.all or one["verdict"] is None]
+    wishes = found.get("replicas", ())  # an older agent does not tell
+    told = [one for one in reversed(found["recommendations"]) if options.all or one["verdict"] is None]
     told.sort(key=lambda one: one["verdict"] is not None or one["action"] == "scale" or not one["meets_slo"])
     if options.json:
-        print_json({"at": at, "recommendations": told})
+        print_json({"at": at, "recommendations": told, "replicas": wishes})
     else:
-        print("\n".join(page(told, at)))
+        print("\n".join(page(told, at, wishes)))
     return 0
 
 
-def page(told: Sequence[Item], at: float | None) -> Iterator[str]:
-    """The page in lines, from the JSON form of the recommendations."""
+def page(told: Sequence[Item], at: float | None, wishes: Sequence[Item] = ()) -> Iterator[str]:
+    """The page in lines, from the JSON forms of the recommendations and of the replicas that should be there."""
     when = "before the first evaluation" if at is None else datetime.fromtimestamp(at, UTC).strftime("%F %T UTC")
     if not told:
-        yield f"{when}: nothing to advise. Either all is well, or too little is known yet: see docs/recommendations.md."
+        yield f"{when}: nothing to advise."
+        yield from _groups(wishes) if wishes else (NO_GROUPS,)
         return
     yield f"{when}: {count_of(len(told), 'recommendation')}"
     for number, one in enumerate(told, 1):
@@ -54,22 +59,32 @@ def page(told: Sequence[Item], at: float | None) -> Iterator[str]:
             for place, line in enumerate(lines):
                 head = f"   {word if place == 0 else '':<{INDENT - 3}}"
                 yield fill(f"{head}{line}", WIDTH, subsequent_indent=" " * INDENT)
+    scaled = {tuple(one["target"].values()) for one in told if one["action"] == "scale"}
+    rest = [wish for wish in wishes if tuple(wish["target"].values()) not in scaled]
+    if rest:
+        yield ""
+        yield from _groups(rest)
+
+
+def _groups(wishes: Sequence[Item]) -> Iterator[str]:
+    for wish in wishes:
+        yield fill(f"   {group_line(wish)}", WIDTH, subsequent_indent="   ")
 
 
 def _parts(one: Item) -> Iterator[tuple[str, list[str]]]:
     if one["action"] != "none":
-        yield "what", [f"{one['action']}: {short(one['current'])} -> {_proposed(one)}"]
-    yield "why", [f"{e['signal']} is {short(e['value'])}{_window(e['window_seconds'])}" for e in one["evidence"]]
+        yield "what", [f"{NOUNS.get(one['action'], one['action'])}: {short(one['current'])} -> {_proposed(one)}"]
+    yield "why", [line for evidence in one["evidence"] if (line := figure_line(evidence)) is not None]
     yield "choices", [_choice(choice) for choice in one["alternatives"]]
-    yield "costs", _costs(one)
+    yield "costs", cost_lines(one)
     yield "if nothing", [f"{one['do_nothing'].get('summary', 'nothing changes')}{_keeps(one['do_nothing'])}"]
     yield "beware", list(one["side_effects"])
     word = next(word for least, word in SURE if one["confidence"] >= least)
-    yield "how sure", [f"{100 * one['confidence']:.0f} %: {word}{_keeps(one)}"]
+    yield "how sure", [f"{100 * one['confidence']:.0f} %: {word}{_keeps(one)}", *weakest_parts(one["evidence"])]
     yield "do", [f"{place}. {step}" for place, step in enumerate(one["steps"], 1)]
     yield "undo", [one["rollback"]]
     judged = datetime.fromtimestamp(one["verify_at"], UTC).strftime("%F %T UTC")
-    yield "judged", [f"at {judged}" if one["verdict"] is None else one["verdict"]]
+    yield "judged", [f"at {judged}: whether it came true" if one["verdict"] is None else one["verdict"]]
 
 
 def _proposed(one: Item) -> str:
@@ -93,20 +108,12 @@ def _choice(choice: Mapping[str, Any]) -> str:
     return f"{choice['setting']}: {', '.join(known) or 'not predicted'}{_keeps(choice)}"
 
 
-def _costs(one: Item) -> list[str]:
-    """Dollars an hour of the choices where prices are known."""
-    known = [c["dollars_per_hour"] for c in one["alternatives"] if c.get("dollars_per_hour") is not None]
-    if not known:
-        return ["no price is known: give prices.gpu_hour_dollars and each target's gpu_type in the config"]
-    if min(known) == max(known):
-        return [f"${known[0]:.2f}/h, as now: no GPU more or less"]
-    return [f"${min(known):.2f}/h to ${max(known):.2f}/h, by the choice"]
-
-
 def _keeps(part: Mapping[str, Any]) -> str:
     kept = part.get("meets_slo")
-    if kept is None:
+    if "meets_slo" not in part:
         return ""
+    if kept is None:
+        return "; may keep what is promised, not surely"
     return "; keeps what is promised" if kept else "; does not keep what is promised"
 
 
@@ -119,10 +126,3 @@ def _between(ends: Sequence[float | None] | None) -> str:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:,.0f} ms"
-
-
-def _window(seconds: float) -> str:
-    """What a figure is over; one of the moment is over nothing."""
-    if seconds <= 0:
-        return " now"
-    return f" over {seconds / 3600:g} h" if seconds >= 3600 else f" over {seconds / 60:g} min"

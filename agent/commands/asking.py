@@ -38,8 +38,8 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     add_config(parser, required=False)
 
 
-def ask(options: argparse.Namespace, part: str, who: str) -> tuple[float | None, Sequence[Item]]:
-    """(the time of the answer, the items of that part of the API), such as "slos" or "recommendations".
+def ask(options: argparse.Namespace, part: str, who: str) -> tuple[float | None, Mapping[str, Sequence[Item]]]:
+    """(the time of the answer, the lists of that part of the API), such as "slos" or "recommendations".
 
     Raises UsageError where not exactly one source is named, and where nobody answers.
     """
@@ -60,8 +60,8 @@ def ask(options: argparse.Namespace, part: str, who: str) -> tuple[float | None,
     else:
         course = asyncio.run(_of_prometheus(options, config))
     if course.last is None:
-        return None, []
-    found: Any = snapshot_json(course.last.snapshot)[part]
+        return None, {part: []}
+    found: Any = snapshot_json(course.last.snapshot)
     return course.last.snapshot.at_seconds, found
 
 
@@ -77,11 +77,11 @@ async def _of_prometheus(options: argparse.Namespace, config: Config) -> Course:
     return course
 
 
-def _of_agent(url: str, part: str) -> tuple[float | None, Sequence[Item]]:
+def _of_agent(url: str, part: str) -> tuple[float | None, Mapping[str, Sequence[Item]]]:
     address = f"{url.rstrip('/')}/api/v1/{part}"
     try:
         answer = json.loads(asyncio.run(_fetch(address)))
-        return answer["at"], answer[part]
+        return answer["at"], {part: answer[part], **answer}
     except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
         said = str(error).replace(" ssl:default", "") or type(error).__name__  # aiohttp says it of plain http, too
         raise UsageError(f"{address}: {said}", "Is this the address of a running agent?") from None

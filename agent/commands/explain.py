@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Exit code 1 when the SLO burns or its budget is spent."""
-    at, slos = ask(options, "slos", "explain")
+    at, found = ask(options, "slos", "explain")
+    slos = found["slos"]
     slo = next((slo for slo in slos if slo["name"] == options.slo), None)
     if slo is None:
         names = [str(slo["name"]) for slo in slos]

@@ -16,6 +16,7 @@ from agent.model import (
     Latency,
     LearnedEngine,
     Recommendation,
+    ReplicaWish,
     Silence,
     SloStatus,
     Snapshot,
@@ -28,14 +29,31 @@ Json = dict[str, object]
 
 
 def snapshot_json(snapshot: Snapshot) -> Json:
-    """The state after one tick: `at`, and the lists `slos`, `targets`, `alerts`, `recommendations` and `capacity`."""
+    """The state after one tick: `at`, and the lists `slos`, `targets`, `alerts`, `recommendations`, `replicas` (what
+    each model and role should have) and `capacity`.
+    """
     return {
         "at": snapshot.at_seconds,
         "slos": [slo_json(status) for status in snapshot.slos],
         "targets": [target_json(target) for target in snapshot.targets],
         "alerts": [alert_json(alert) for alert in snapshot.alerts],
         "recommendations": [recommendation_json(recommendation) for recommendation in snapshot.recommendations],
+        "replicas": [wish_json(wish) for wish in snapshot.replicas],
         "capacity": [learned_json(learned) for learned in snapshot.capacity],
+    }
+
+
+def wish_json(wish: ReplicaWish) -> Json:
+    """How many replicas one model and role should have, and why so many."""
+    return {
+        "target": {"model": wish.model, "role": wish.role},
+        "current": wish.current,
+        "value": wish.value,
+        "low": wish.low,
+        "high": wish.high,
+        "confidence": wish.confidence,
+        "reason": wish.reason,
+        "rate_per_second": wish.rate_per_second,
     }
 
 

@@ -64,7 +64,8 @@ def routes(view: View, history: History, paging: Paging, note: str | None) -> li
     async def index(_request: web.Request) -> web.Response:
         return _json({"paths": [{"path": path, "about": about} for path, about in PATHS.items()]})
 
-    parts = ("targets", "slos", "alerts", "recommendations", "capacity")
+    parts: dict[str, Sequence[str]] = {part: (part,) for part in ("targets", "slos", "alerts", "capacity")}
+    parts["recommendations"] = ("recommendations", "replicas")
     return [
         web.get("/api/v1", index),
         web.get("/api/v1/", index),
@@ -74,13 +75,14 @@ def routes(view: View, history: History, paging: Paging, note: str | None) -> li
         web.get("/api/v1/probes", probes),
         web.get("/api/v1/gpus", gpus),
         web.get("/api/v1/history", past),
-        *(web.get(f"/api/v1/{part}", _part_of_snapshot(view, part)) for part in parts),
+        *(web.get(f"/api/v1/{part}", _parts_of_snapshot(view, names)) for part, names in parts.items()),
     ]
 
 
-def _part_of_snapshot(view: View, part: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _parts_of_snapshot(view: View, names: Sequence[str]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_request: web.Request) -> web.Response:
-        return _json({"at": _at(view), part: snapshot_json(view.snapshot())[part]})
+        whole = snapshot_json(view.snapshot())
+        return _json({"at": _at(view), **{name: whole[name] for name in names}})
 
     return answer
 

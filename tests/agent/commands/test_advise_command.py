@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from h200 import RECORDING, needs_h200
 
+from agent.advice.replicas import Reason
 from agent.cli import main
+from agent.commands.advice_words import KEEPS
 from agent.commands.advise import page
 
 PD_RECORDING = RECORDING.with_name("pd_1p1d.jsonl.gz")
@@ -80,26 +82,116 @@ def test_an_objective_that_one_request_alone_breaks_is_called_infeasible(
     assert any("tensor parallelism" in way for way in advice["steps"])
 
 
-def test_a_figure_of_the_moment_is_over_no_window() -> None:
-    """`over 0 min` says nothing; the queue is what it is now."""
-    evidence = [("requests_waiting", 0.0, 392.0), ("readings_ratio", 300.0, 1.0), ("burn_rate:chat", 3600.0, 4.4)]
-    one = {
-        "summary": "Scale m.",
-        "action": "none",
-        "alternatives": [],
-        "do_nothing": {},
-        "side_effects": [],
-        "confidence": 1.0,
-        "steps": [],
-        "rollback": "-",
-        "verify_at": 0.0,
-        "verdict": None,
-        "evidence": [{"signal": name, "window_seconds": window, "value": value} for name, window, value in evidence],
-    }
-    text = "\n".join(page([one], 0.0))
-    assert "requests_waiting is 392 now\n" in text
-    assert "readings_ratio is 1 over 5 min\n" in text
-    assert "burn_rate:chat is 4.4 over 1 h\n" in text
+SCALING = {
+    "target": {"model": "m", "role": "aggregated"},
+    "summary": "Scale m (aggregated) out, from 2 to 3 replicas.",
+    "action": "scale",
+    "current": 2,
+    "proposed": 3,
+    "low": 3,
+    "high": 4,
+    "alternatives": [
+        {
+            "setting": "2 replicas",
+            "ttft_p95_seconds": None,
+            "ttft_p95_interval_seconds": None,
+            "itl_p99_seconds": 0.2,
+            "itl_p99_interval_seconds": [0.18, 0.25],
+            "dollars_per_hour": 11.5,
+            "meets_slo": False,
+        },
+        {
+            "setting": "3 replicas",
+            "ttft_p95_seconds": 0.5,
+            "ttft_p95_interval_seconds": [0.4, None],
+            "itl_p99_seconds": 0.08,
+            "itl_p99_interval_seconds": [0.07, 0.12],
+            "dollars_per_hour": 17.25,
+            "meets_slo": None,
+        },
+    ],
+    "do_nothing": {"summary": "2 replicas carry 8.0 requests/s; the rest waits", "meets_slo": False},
+    "side_effects": ["a new replica begins with an empty prefix cache"],
+    "confidence": 0.72,
+    "meets_slo": None,
+    "steps": ["raise the replica count", "wait until they are ready"],
+    "rollback": "set the replica count back to 2",
+    "verify_at": 600.0,
+    "verdict": None,
+    "evidence": [
+        {"signal": signal, "window_seconds": window, "value": value}
+        for signal, window, value in (
+            ("requests_waiting", 0.0, 392.0),
+            ("forecast_arrival_rate_q90_per_second", 120.0, 12.34),
+            ("readings_ratio", 300.0, 1.0),
+            ("replicas_lost", 0.0, 0.0),
+            ("carried_correction_ratio", 0.0, 0.93),
+            ("burn_rate:chat", 3600.0, 4.4),
+            ("itl_seconds>0.1", 300.0, 0.031),
+            ("kv_load_seconds_p95", 300.0, 0.25),
+            ("queue_share_ratio", 300.0, None),
+            ("confidence_data_ratio", 0.0, 1.0),
+            ("confidence_seen_ratio", 0.0, 0.8),
+            ("confidence_reach_ratio", 0.0, 0.9),
+        )
+    ],
+}
+PAGE = """\
+1970-01-01 00:00:00 UTC: 1 recommendation
+
+1. Scale m (aggregated) out, from 2 to 3 replicas.
+
+   what          replicas: 2 -> 3 (evidence allows 3 to 4)
+   why           392 requests wait in the queues
+                 with 90 % chance at most 12.3 requests/s
+                 that is 93 % of what the model says: so it was seen
+                 chat spends its error budget 4.4 times as fast as it may over 1 h
+                 3.1 % of the gaps between tokens take longer than 0.1 s over 5 min
+                 kv load p95: 250 ms over 5 min
+                 queue share: not known over 5 min
+   choices       2 replicas: ITL p99 200 ms (180 ms to 250 ms), $11.50/h; does not keep what is promised
+                 3 replicas: ITL p99 80 ms (70 ms to 120 ms), TTFT p95 500 ms (400 ms to no end), $17.25/h;
+                 may keep what is promised, not surely
+   costs         $11.50/h now, $17.25/h then: $5.75/h more, about $4,198 a month
+   if nothing    2 replicas carry 8.0 requests/s; the rest waits; does not keep what is promised
+   beware        a new replica begins with an empty prefix cache
+   how sure      72 %: a suggestion: try it on one replica first; may keep what is promised, not surely
+                 less by how much was seen so far: 80 %
+                 less by how far it goes beyond the loads that were seen: 90 %
+   do            1. raise the replica count
+                 2. wait until they are ready
+   undo          set the replica count back to 2
+   judged        at 1970-01-01 00:10:00 UTC: whether it came true"""
+
+
+def test_the_whole_page_is_in_words_that_a_manager_understands() -> None:
+    """What, why, cost, what if nothing is done, how sure, how to undo; nothing that only says that all is well, and no
+    name of a signal: one that this version has no words for is put into some.
+    """
+    assert "\n".join(page([SCALING], 0.0)) == PAGE
+
+
+def wish(reason: str, *, rate: float | None = 4.2) -> dict[str, Any]:
+    return {
+        "target": {"model": "m", "role": "decode"}, "current": 1, "value": 1, "low": 1, "high": 2, "confidence": 0.7,
+        "reason": reason, "rate_per_second": rate,
+    }  # fmt: skip
+
+
+def test_every_reason_to_change_nothing_has_its_words() -> None:
+    """llm-d #970: all zero, and nobody could tell why."""
+    for reason in set(get_args(Reason)) - {"grow", "shrink", "no_traffic"}:
+        assert reason in KEEPS
+    told = list(page([], 0.0, [wish("holding"), wish("no_model", rate=None)]))
+    assert told[0] == "1970-01-01 00:00:00 UTC: nothing to advise."
+    assert told[1].startswith("   m (decode): keep 1 replica: no more are needed; whether fewer would do is watched")
+    assert told[1].endswith("4.2 requests/s come")
+    assert "too little was seen yet to know what one carries" in " ".join(told[2:])
+
+
+def test_groups_without_advice_are_told_behind_the_others() -> None:
+    told = list(page([SCALING], 0.0, [wish("within_band"), {**wish("grow"), "target": SCALING["target"]}]))
+    assert told[-2:] == ["", "   m (decode): keep 1 replica: that is the right number; 4.2 requests/s come"]
 
 
 @needs_h200
