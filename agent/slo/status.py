@@ -35,7 +35,7 @@ def slo_status(
     if slo.slice_seconds is not None:
         budget = replace(budget, empty_slices=_empty_slices(slo, budget, events, now_seconds, spans))
     period_events = expected_events(slo, events, now_seconds) if slo.volume_gate else None
-    burns = tuple(burn(slo, pair, events, now_seconds, period_events, spans) for pair in slo.pairs)
+    burns = tuple([burn(slo, pair, events, now_seconds, period_events, spans) for pair in slo.pairs])
     state = _state(budget, burns, has_data=no_data is None)
     silence = no_data or silence_of(state, burns, has_slices=slo.slice_seconds is not None)
     excluded = tuple(told(exclusions, slo.name, events, start, now_seconds)) if spans else ()
@@ -97,8 +97,8 @@ def silence_of(state: SloState, burns: tuple[Burn, ...], *, has_slices: bool = F
     if state == "no_traffic":
         came = "no slice of time with a request in it is over" if has_slices else "no request came"
         return Silence("idle", f"the sources are well, and {came}")
-    held = next((b for b in burns if b.reason in HELD_BACK), None)
-    if state != "insufficient_data" or held is None:
+    held = next((b for b in burns if b.reason in HELD_BACK), None) if state == "insufficient_data" else None
+    if held is None:
         return None
     few = f"{held.long_counts.bad + held.long_counts.undecided:.0f} of {held.long_counts.total:.0f} events were bad"
     return Silence("insufficient", f"{few}: fast, but too few to alert on")
