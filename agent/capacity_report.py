@@ -88,7 +88,7 @@ def capacity_report(recording: Path, stretch: Stretch, question: CapacityQuestio
         raise EmptyStretchError(f"{recording}: {_why_no_model(learned, target)}")
     traffic = traffic_of(increments)
     facts = engine_facts([_facts_of(found)], increments)
-    engine, assumed = _engine(learned, steps, facts, traffic, question)
+    engine, assumed = _engine(learned, steps, facts, question)
     load, lengths = _load(traffic, question)
     samples, name = learned.book.samples, increments[0].key.model
     domain = domain_of(samples, steps, traffic, name, facts.refusals, facts.cautions)
@@ -197,9 +197,9 @@ def _learned(recording: Path, increments: Sequence[Increment]) -> Learned:
 
 
 def _engine(
-    learned: Learned, steps: StepModel, facts: EngineFacts, traffic: Traffic, question: CapacityQuestion
+    learned: Learned, steps: StepModel, facts: EngineFacts, question: CapacityQuestion
 ) -> tuple[EngineCapacity, dict[str, Assumed]]:
-    engine, told = engine_of(learned, steps, traffic, facts)
+    engine, told = engine_of(learned, steps, facts)
     source = told.words
     current = engine.limits.token_budget
     budget = question.max_num_batched_tokens or current

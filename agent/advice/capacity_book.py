@@ -21,6 +21,7 @@ DRIFT_RATIO = 0.15
 MOST_QUANTILE = 0.98  # the largest of many is an outlier
 FRONT_ENDS = 32
 LEAST_FRONT_ENDS = 3
+BEGUN = "prompt_tokens"  # how many prompts began, and their tokens together
 TELLING = ("step_tokens", "itl_seconds", "request_prompt_tokens")
 
 
@@ -94,17 +95,25 @@ class Learned:
         for signal in TELLING:
             buckets = increment.histograms.get(signal)
             if buckets is not None and buckets.count and not says_nothing.get(signal):
-                before = self._observed.get(signal)
-                self._observed[signal] = buckets if before is None else before + buckets
+                self._add(signal, buckets)
+        begun, tokens = increment.histograms.get("ttft_seconds"), increment.counters.get(("prompt_tokens_total", ""))
+        if begun is not None and begun.count and tokens is not None:
+            self._add(BEGUN, Buckets((inf,), (begun.count,), tokens))
 
-    def token_budget(self, input_tokens: float | None) -> TokenBudget:
-        """The token budget as far as everything seen of this engine tells it."""
+    def _add(self, signal: str, buckets: Buckets) -> None:
+        before = self._observed.get(signal)
+        self._observed[signal] = buckets if before is None else before + buckets
+
+    def token_budget(self) -> TokenBudget:
+        """The token budget as far as everything seen of this engine tells it, with the prompts of the same time."""
         model, samples = self.steps, self.book.samples
         sizes, gaps, prompts = map(self._observed.get, TELLING)
+        begun = self._observed.get(BEGUN)
+        mean = None if begun is None or begun.total is None else begun.total / begun.count
         decode = 0.0
         if model is not None:
             decode = median(model.seconds(0.0, s.decoded_tokens / s.steps, s.kv_token_steps / s.steps) for s in samples)
-        return infer_token_budget(sizes, gaps, input_tokens, model, decode, prompts)
+        return infer_token_budget(sizes, gaps, mean, model, decode, prompts)
 
     @property
     def shown(self) -> Shown:

@@ -74,7 +74,7 @@ class Carries:
         if steps.error_ratio > LARGEST_ERROR_RATIO or facts.refusals:
             return None
         if self._is_old(mix, objectives, learned.version, now_seconds):
-            budget = said_token_budget(facts) or learned.token_budget(mix.input_tokens)
+            budget = said_token_budget(facts) or learned.token_budget()
             most = facts.max_sequences or EngineLimits().max_sequences
             engine = EngineCapacity(steps, EngineLimits(budget.tokens, most, learned.kv_capacity_tokens))
             load = Load(

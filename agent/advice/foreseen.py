@@ -13,8 +13,7 @@ from agent.advice.demand import Mix
 from agent.advice.engine_facts import engine_facts
 from agent.advice.forecast import Forecast
 from agent.advice.rehearsal import Load
-from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene, engine_of
-from agent.advice.traffic import traffic_of
+from agent.advice.scene import LEARN_SECONDS, Scene, engine_of
 from agent.model import Figure, Recommendation
 
 
@@ -76,9 +75,8 @@ def foreseen(advice: Recommendation, basis: Basis, scene: Scene) -> Recommendati
     steps, group = basis.learned.steps, scene.groups().get((advice.model, advice.role), [])
     if steps is None:
         return advice
-    traffic = traffic_of(scene.increments(group, LOAD_SECONDS))
     told = engine_facts([scene.plan.targets.get(s.name) for s in group], scene.increments(group, LEARN_SECONDS))
-    engine, _ = engine_of(basis.learned, steps, traffic, told)
+    engine, _ = engine_of(basis.learned, steps, told)
     said = {count: felt(engine, basis, count) for count in {*basis.counts, int(advice.current), int(advice.proposed)}}
     alternatives = tuple(
         {**setting, **_told(said[count])} for count, setting in zip(basis.counts, advice.alternatives, strict=True)

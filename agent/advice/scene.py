@@ -130,7 +130,7 @@ def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
     if traffic.input_tokens is None or traffic.output_tokens is None or (traffic.requests or 0.0) < LEAST_REQUESTS:
         return None
     facts = engine_facts([scene.plan.targets.get(status.name) for status in group], increments)
-    engine, budget = engine_of(learned, steps, traffic, facts)
+    engine, budget = engine_of(learned, steps, facts)
     reuse = traffic.hit_ratio or 0.0
     users = max(1, round(traffic.felt_running))
     load = Load(traffic.input_tokens, traffic.output_tokens, users, None, USUAL_SPREAD, reuse, traffic.hits_are_whole)
@@ -144,11 +144,9 @@ def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
     return GroupView(group, engine, budget, facts, load, traffic, domain)
 
 
-def engine_of(
-    learned: Learned, steps: StepModel, traffic: Traffic, facts: EngineFacts
-) -> tuple[EngineCapacity, TokenBudget]:
+def engine_of(learned: Learned, steps: StepModel, facts: EngineFacts) -> tuple[EngineCapacity, TokenBudget]:
     """The engine with what is said of it, or its pages let infer, and where its token budget comes from."""
-    budget = said_token_budget(facts) or learned.token_budget(traffic.input_tokens)
+    budget = said_token_budget(facts) or learned.token_budget()
     limits = EngineLimits(budget.tokens, facts.max_sequences or DEFAULT_SEQUENCES, learned.kv_capacity_tokens)
     return EngineCapacity(steps, limits, learned.front_end_seconds(budget.tokens) or 0.0), budget
 

@@ -10,6 +10,7 @@ DEFAULT_TOKENS = 8192  # facts/h200.md: vLLM's default on GPUs of that size
 CANDIDATES = tuple(2**power for power in range(9, 18))  # 512 to 131,072: budgets are powers of two in practice
 LEAST_STEPS = 3.0  # full steps that prove a budget
 LEAST_GAPS = 5.0  # long gaps that tell how long a full step is
+LONGER = 0.2  # of them: so many may be longer still, with a larger batch beside the same prefill
 LONG = 3.0  # times the mean gap: such a gap holds somebody's prefill
 PILE = 0.5  # of the steps in the bucket below: at the budget steps pile up, by chance they get fewer and fewer
 LONG_PROMPTS = 0.5  # of the full steps: then long prompts may be what fills them
@@ -110,12 +111,12 @@ def _top_bucket(buckets: Buckets | None, least: float) -> tuple[float, float, fl
 
 
 def _long_bucket(gaps: Buckets | None) -> tuple[float, float] | None:
-    """Edges of the bucket that holds most of the long gaps; None where some are longer still: then full steps are."""
+    """Edges of the bucket that holds most of the long gaps; None where many are longer still: then full steps are."""
     if gaps is None or gaps.total is None or gaps.count <= 0:
         return None
     edges, least = (0.0, *gaps.edges), LONG * gaps.total / gaps.count
     long = [(count, place) for place, count in enumerate(gaps.counts) if edges[place] >= least]
     count, place = max(long, default=(0.0, 0))
-    if sum(gaps.counts[place + 1 :]) >= LEAST_GAPS:
+    if sum(gaps.counts[place + 1 :]) > LONGER * count:
         return None
     return (edges[place], edges[place + 1]) if count >= LEAST_GAPS and edges[place + 1] < float("inf") else None

@@ -103,9 +103,9 @@ def test_the_token_budget_is_the_one_said_else_inferred_else_assumed(
     known = learned()
     for steps in seen_steps:
         key = EngineKey("v0", "vllm", "0", "m")
-        known.observe(
-            Increment(key, 0.0, 10.0, {}, {"step_tokens": steps}, {("requests_waiting", ""): 3.0}, restarted=False)
-        )
+        begun = Buckets((float("inf"),), (100.0,), None)
+        counted = {("prompt_tokens_total", ""): 60_000.0}, {"step_tokens": steps, "ttft_seconds": begun}
+        known.observe(Increment(key, 0.0, 10.0, *counted, {("requests_waiting", ""): 3.0}, restarted=False))
     answer = Carries().ask(known, MIX, OBJECTIVES, 0.0, facts)
     assert answer is not None
     assert answer.budget is not None

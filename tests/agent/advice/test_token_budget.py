@@ -68,9 +68,9 @@ def test_steps_that_long_prompts_explain_are_no_budget() -> None:
 
 
 def test_gaps_of_shorter_prompts_before_do_not_make_the_budget_smaller() -> None:
-    """Prompts of 1,000 tokens made gaps of 25 to 50 ms; now they are of 8,000, and twenty gaps of 57 ms came."""
-    counts = [10_000.0, 0.0, 300.0, 20.0, *[0.0] * (len(GAPS) - 4)]
-    mixed = Buckets(GAPS, tuple(counts), 10_000 * 0.006 + 300 * 0.03 + 20 * 0.057)
+    """Prompts of 1,000 tokens made gaps of 25 to 50 ms; now they are of 8,000, and eighty gaps of 57 ms came."""
+    counts = [10_000.0, 0.0, 300.0, 80.0, *[0.0] * (len(GAPS) - 4)]
+    mixed = Buckets(GAPS, tuple(counts), 10_000 * 0.006 + 300 * 0.03 + 80 * 0.057)
     assert infer_token_budget(None, mixed, 2300.0, STEPS, 6e-3).source == "assumed"
 
 
