@@ -204,7 +204,11 @@ def _engine(
     current = engine.limits.token_budget
     budget = question.max_num_batched_tokens or current
     sequences = question.max_num_seqs or engine.limits.max_sequences
-    seqs_source = "assumed: vLLM's default" if facts.max_sequences is None else f"said: {WHERE[facts.source]}"
+    seqs_source = (
+        "assumed: the least of vLLM's defaults (1024 on GPUs of 70 GiB and more)"
+        if facts.max_sequences is None
+        else f"said: {WHERE[facts.source]}"
+    )
     front_end = learned.front_end_seconds(current)
     assumed = {
         "max_num_batched_tokens": Assumed(budget, "asked" if question.max_num_batched_tokens else source),

@@ -20,7 +20,7 @@ from agent.windows import Increment, Windows
 
 LOAD_SECONDS = 300.0  # what the load is now
 LEARN_SECONDS = 3_600.0  # what a model is fitted on
-DEFAULT_SEQUENCES = 256  # vLLM's default max_num_seqs for a server
+DEFAULT_SEQUENCES = 256  # vLLM 0.32's default max_num_seqs of a server on GPUs below 70 GiB; on larger ones it is 1024
 LEAST_REQUESTS = 30.0  # in the last minutes
 LEAST_STRETCHES = 20  # busy ones
 STEADY_RATIO = 0.7  # of the batch that requests felt is there on average: then the rate tells the load
