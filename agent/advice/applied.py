@@ -53,7 +53,8 @@ def _is_well(scene: Scene, entry: Recommendation) -> bool | None:
     group = _group(scene, entry)
     if not any(status.name == name for status in group):
         return True
-    speed = step_ratio(scene, group, name)
+    shares = shares_of(scene, group)
+    speed = None if shares is None else step_ratio(scene, group, shares, name)
     return None if speed is None else not speed.is_slow
 
 

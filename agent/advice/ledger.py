@@ -107,8 +107,8 @@ def _is_repeat(latest: Recommendation, advice: Recommendation, now_seconds: floa
         return is_recent and latest.verdict != "withdrawn" and advice.proposed == latest.proposed
     if advice.action != "scale" and advice.do_nothing.get("meets_slo") != latest.do_nothing.get("meets_slo"):
         return False
-    if latest.verdict is None and advice.action != "scale":
-        return latest.low <= advice.proposed <= latest.high
+    if latest.verdict is None and advice.action == "rebalance":
+        return (advice.proposed > advice.current) == (latest.proposed > latest.current)  # the other way is other advice
     if latest.verdict is None:
         return advice.proposed <= latest.high
     return now_seconds - latest.at_seconds < REPEAT_SECONDS and advice.proposed <= latest.proposed

@@ -116,7 +116,7 @@ def _spread(
         current=fall.now,
         proposed=fall.before,
         low=fall.worst_before,
-        high=fall.before,
+        high=1.0,
         reason_code="working_set_spread",
         binding="prefix_cache",
         summary=(
@@ -166,7 +166,7 @@ def _uneven(
         current=now,
         proposed=most,
         low=now,
-        high=most,
+        high=1.0,
         reason_code="uneven_hits",
         binding="prefix_cache",
         summary=(

@@ -29,7 +29,7 @@ def routing(scene: Scene) -> Iterator[Recommendation]:
         top = None if shares is None else hottest(shares)
         if shares is None or top is None or not gets_more(top[0], shares) or not _suffers(scene, group, shares, top[0]):
             continue
-        speed = step_ratio(scene, group, top[0].name)
+        speed = step_ratio(scene, group, shares, top[0].name)
         if speed is None or not speed.is_slow:
             yield _recommend(scene, model, role, group, shares, *top)
 

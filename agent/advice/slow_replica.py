@@ -10,7 +10,7 @@ from statistics import median, median_low
 
 from agent.advice.capacity import EngineCapacity, Prediction, Z, predict
 from agent.advice.capacity_book import CapacityBook, Kind
-from agent.advice.domain import LARGEST_ERROR_RATIO
+from agent.advice.domain import FAR, LARGEST_ERROR_RATIO
 from agent.advice.scene import (
     LEARN_SECONDS,
     LEAST_STRETCHES,
@@ -21,7 +21,7 @@ from agent.advice.scene import (
     objectives_of,
 )
 from agent.advice.shares import Share, shares_of
-from agent.advice.step_model import StepModel
+from agent.advice.step_model import fit_step_model
 from agent.advice.step_samples import Sampler, StepSample
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 
@@ -31,6 +31,7 @@ NEARLY_ALL = 0.9  # of its stretches are longer than the law says
 LEAST_GAP_RATIO = 1.1  # of the usual gap between tokens: else nobody looks closer
 MOST_SUSPECTS = 2  # each is compared with so many fellows: a law is fitted for it every minute
 MOST_FELLOWS = 8
+NO_MORE = 1.2  # times what the others get
 CONFIDENCE = 0.8
 VERIFY_SECONDS = 900.0
 STEP_RATIO = "step_time_ratio:"
@@ -44,21 +45,44 @@ class Slow:
     is_slow: bool
 
 
-def step_ratio(scene: Scene, group: Sequence[TargetStatus], name: str) -> Slow | None:
+def step_ratio(scene: Scene, group: Sequence[TargetStatus], shares: Sequence[Share], name: str) -> Slow | None:
     """One replica's steps of the last minutes against the law of the others' last hour.
 
-    None of replicas on different GPUs, and where it has too few busy stretches, or its fellows too few or no law.
+    None of replicas on different GPUs, where it has too few busy stretches, or its fellows too few or no law, and where
+    it does more than they do and so much more at once that their law was never seen to hold there.
     """
     facts = [scene.plan.targets.get(status.name) for status in group]
     if len(group) < 2 or len({fact.gpu_type if fact else None for fact in facts}) > 1:
         return None
-    others = [status for status in group if status.name != name][:MOST_FELLOWS]
-    law = _law(scene, others)
+    seen = _samples(scene, [status for status in group if status.name != name][:MOST_FELLOWS])
     mine = [sample for status in group if status.name == name for sample in _stretches(scene, status)]
-    return None if law is None or len(mine) < LEAST_OWN_STRETCHES else _against(law, mine)
+    return against(seen, mine, does_no_more=_does_no_more(name, shares))
 
 
-def _against(law: StepModel, mine: Sequence[StepSample]) -> Slow:
+def _does_no_more(name: str, shares: Sequence[Share]) -> bool:
+    """No more requests and no more work than the others: what is different about it, it is by itself."""
+    its = next((share for share in shares if share.name == name), None)
+    rest = [share for share in shares if share.name != name]
+    work = [share.work_tokens for share in rest if share.work_tokens is not None]
+    if its is None or its.work_tokens is None or len(work) < len(rest):
+        return False
+    return its.requests <= NO_MORE * median(s.requests for s in rest) and its.work_tokens <= NO_MORE * median(work)
+
+
+def _is_seen(mine: Sequence[StepSample], seen: Sequence[StepSample]) -> bool:
+    """Whether its usual step is at most twice the largest of the others', by prompt tokens, sequences and KV."""
+    usual = [median(s.row[term] / s.steps for s in mine) for term in (1, 2, 3)]
+    largest = [max(s.row[term] / s.steps for s in seen) for term in (1, 2, 3)]
+    return all(its <= FAR * most for its, most in zip(usual, largest, strict=True))
+
+
+def against(seen: Sequence[StepSample], mine: Sequence[StepSample], *, does_no_more: bool) -> Slow | None:
+    """These stretches against the law of those that were seen of others; None as `step_ratio` has it."""
+    law = fit_step_model(seen)
+    if law is None or law.samples < LEAST_STRETCHES or law.error_ratio > LARGEST_ERROR_RATIO:
+        return None
+    if len(mine) < LEAST_OWN_STRETCHES or not (does_no_more or _is_seen(mine, seen)):
+        return None
     steps = [tuple(x / sample.steps for x in sample.row[1:]) for sample in mine]
     each = [s.seconds / (law.seconds(*step) * s.steps) for s, step in zip(mine, steps, strict=True)]
     unsure = law.error_ratio + Z * median(law.standard_error_ratio(*step) for step in steps)
@@ -73,7 +97,7 @@ def slow_replica(scene: Scene) -> Iterator[Recommendation]:
     """
     for (model, role), group in scene.groups().items():
         shares = shares_of(scene, group)
-        ratios = {} if shares is None else {name: step_ratio(scene, group, name) for name in _suspects(shares)}
+        ratios = {} if shares is None else {name: step_ratio(scene, group, shares, name) for name in _suspects(shares)}
         slow = {name: one.ratio for name, one in ratios.items() if one is not None and one.is_slow}
         if shares is not None and slow:
             name = max(slow, key=lambda one: slow[one])
@@ -89,13 +113,11 @@ def _suspects(shares: Sequence[Share]) -> list[str]:
     return [name for gap, name in sorted(known, reverse=True)[:MOST_SUSPECTS] if gap >= LEAST_GAP_RATIO * usual]
 
 
-def _law(scene: Scene, others: Sequence[TargetStatus]) -> StepModel | None:
+def _samples(scene: Scene, others: Sequence[TargetStatus]) -> list[StepSample]:
+    """What the others showed of their steps in the last hour."""
     book = CapacityBook()
     book.take(scene.increments(others, LEARN_SECONDS), lambda key: Kind(key.model, "", ""))
-    steps = next((learned.steps for learned in book.learned.values()), None)
-    if steps is None or steps.samples < LEAST_STRETCHES or steps.error_ratio > LARGEST_ERROR_RATIO:
-        return None
-    return steps
+    return next((learned.book.samples for learned in book.learned.values()), [])
 
 
 def _stretches(scene: Scene, status: TargetStatus) -> list[StepSample]:

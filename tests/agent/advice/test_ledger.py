@@ -227,9 +227,17 @@ def test_verdict_of_what_is_no_number_of_replicas(row: str, applied: bool | None
     assert closed.verdict == verdict, row
 
 
-def test_a_setting_within_what_open_advice_allows_is_no_other_advice_in_either_direction() -> None:
-    """Open: 2 of 3, 1 or 2 would do. One or two again is a repeat; three, or none, is another thing."""
-    for prefill, entered in ((1, 0), (2, 0), (3, 2), (0, 2)):
+def test_the_same_way_is_no_other_advice_and_the_other_way_is() -> None:
+    """Open: 2 of 3 that prefill. One or two again is a repeat; four is the way back."""
+    for prefill, entered in ((1, 0), (2, 0), (4, 2)):
         ledger = Ledger()
         ledger.settle([rebalance(0.0, 2, 1, 2)], [], [], 0.0)
         assert len(ledger.settle([rebalance(60.0, prefill, prefill, prefill)], [], [], 60.0)) == entered, prefill
+
+
+def test_a_smaller_setting_than_the_open_one_is_no_other_advice() -> None:
+    """A budget of 1,024 tokens was advised; 512 a minute later is not told, or advice would flap between the two."""
+    ledger = Ledger()
+    first = replace(advice(0.0), action="knob", reason_code="token_budget", proposed=1024, low=1024, high=1024)
+    ledger.settle([first], [], [], 0.0)
+    assert ledger.settle([replace(first, at_seconds=60.0, proposed=512, low=512, high=512)], [], [], 60.0) == ()

@@ -44,7 +44,7 @@ def test_a_working_set_spread_by_turns_is_to_be_routed_by_prefix_and_the_predict
     assert by_prefix is not None
     assert advice.current == pytest.approx(now)
     assert advice.low > now + 0.1
-    assert advice.low - 0.03 <= by_prefix <= advice.high + 0.03
+    assert advice.low - 0.03 <= by_prefix <= advice.proposed + 0.03
 
 
 def test_a_replica_whose_cache_finds_less_than_the_others_is_told_at_low_confidence() -> None:
