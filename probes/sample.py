@@ -106,6 +106,7 @@ class ProbeResult:
 
     `outcome` is "ok", one of the failure classes of probes/stream.py, "missed" (the scheduler could not run it in its
     time) or "skipped_*". `planned_at_seconds` is when it should have started, so that lateness stays visible.
+    `first_event_seconds` is the first event of any kind, as a role without text: what some benchmarks call TTFT.
     `itl_gaps_seconds` are the gaps between token events, one each, empty when no per-token figure can be given.
     `timing_error_seconds` bounds how far the client itself (event-loop lag, clock) can have moved a time stamp.
     `figures` are those that only this kind of canary has, by the names of probes/canary/kind_figures.py.
@@ -135,6 +136,7 @@ class ProbeResult:
     figures: Mapping[str, float | None] = field(default_factory=dict)
     sent: tuple[SentRequest, ...] = ()
     rank: str = ""
+    first_event_seconds: float | None = None
 
     def sent_by_target(self) -> dict[str, tuple[SentRequest, ...]]:
         """What each target was asked: the result's own, and another one where half of it went there."""

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -107,7 +108,8 @@ def _lines(result: ProbeResult, *, has_output: bool) -> Iterator[str]:
     if phases:
         yield f"phases         {phases}"
     if result.is_ok and result.timing_error_seconds is not None:
-        yield f"timing error   {_milliseconds(result.timing_error_seconds)}: no time above is wrong by more"
+        bar = math.ceil(result.timing_error_seconds * 10_000) / 10_000  # the times above are rounded to 0.1 ms
+        yield f"timing error   {_milliseconds(bar)}: no time above is wrong by more"
     for name, value in result.figures.items():
         if value is not None:
             yield f"{name:<21}  {value:.6g}"

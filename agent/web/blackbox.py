@@ -108,6 +108,7 @@ def _figures(result: ProbeResult | str, duration_seconds: float) -> CollectorReg
 def _add_figures(registry: CollectorRegistry, probe: Mapping[str, object]) -> None:
     for name, meaning in (
         ("ttft_seconds", "From sending the request to its first token."),
+        ("first_event_seconds", "From sending the request to its first event, be it without a token."),
         ("first_text_seconds", "From sending the request to its first visible text."),
         ("tpot_seconds", "Mean time per output token after the first."),
         ("e2e_seconds", "From sending the request to its last token."),

@@ -14,6 +14,7 @@ BUFFERED_TPOT_REAL_SECONDS: Final = 50e-6
 class StreamFigures:
     """Durations in seconds from the request sent; None where the stream did not show it."""
 
+    first_event_seconds: float | None
     ttft_seconds: float | None
     first_text_seconds: float | None
     e2e_seconds: float | None
@@ -42,8 +43,10 @@ def stream_figures(stream: ChatStream, sent_at_seconds: float, real_seconds_per_
     Source: facts of aiperf and vLLM's benchmark on TPOT; the weights are those of `continuous_usage_stats`.
     """
     flags = dict(stream.flags)
+    event_at = stream.first_event_at_seconds
+    begun = None if event_at is None else event_at - sent_at_seconds
     if not stream.token_events:
-        return StreamFigures(None, None, None, None, (), stream.completion_tokens, tuple(flags))
+        return StreamFigures(begun, None, None, None, None, (), stream.completion_tokens, tuple(flags))
     output_tokens = _output_tokens(stream, flags)
     arrivals = _arrivals(stream, flags)
     first, last = arrivals[0].at_seconds, arrivals[-1].at_seconds
@@ -59,6 +62,7 @@ def stream_figures(stream: ChatStream, sent_at_seconds: float, real_seconds_per_
         tpot_seconds, gaps = None, ()
     text_at = stream.first_text_at_seconds
     return StreamFigures(
+        first_event_seconds=begun,
         ttft_seconds=first - sent_at_seconds,
         first_text_seconds=None if text_at is None else text_at - sent_at_seconds,
         e2e_seconds=last - sent_at_seconds,

@@ -17,6 +17,7 @@ def probe_json(result: ProbeResult) -> dict[str, Any]:
         "at": result.at_seconds,
         "planned_at": result.planned_at_seconds,
         "outcome": result.outcome,
+        "first_event_seconds": result.first_event_seconds,
         "ttft_seconds": result.ttft_seconds,
         "first_text_seconds": result.first_text_seconds,
         "tpot_seconds": result.tpot_seconds,

@@ -190,6 +190,7 @@ class Answered:
             planned_at_seconds=task.planned_at_seconds,
             at_seconds=self.visit.at_seconds,
             model=self.visit.model,
+            first_event_seconds=figures.first_event_seconds,
             ttft_seconds=ttft_seconds,
             first_text_seconds=figures.first_text_seconds,
             tpot_seconds=figures.tpot_seconds,

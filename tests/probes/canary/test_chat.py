@@ -241,6 +241,14 @@ async def test_tokens_that_wait_together_have_one_stamp_and_the_lag_for_an_error
     assert (result.timing_error_seconds or 0.0) >= 0.03
 
 
+async def test_the_first_event_may_have_no_token() -> None:
+    """A role comes at once, the token 30 ms later: benchmarks that take the event for the token call it TTFT."""
+    script = (head(), chunk({"role": "assistant", "content": ""}), 0.03, token(1), token(2, finish="stop"), DONE)
+    async with nasty_server(script) as server:
+        result = await run_probe(replace(TASK, url=f"http://127.0.0.1:{server.port}"), SystemClock())
+    assert (result.ttft_seconds or 0.0) - (result.first_event_seconds or 0.0) >= 0.02
+
+
 async def test_the_first_token_may_be_unseen() -> None:
     """Reasoning counts as the first token; visible text comes later, or never."""
     script = (head(), chunk({"reasoning": "hm"}, used=1), 0.01, chunk({"content": "a"}, used=2, finish="stop"), DONE)

@@ -58,6 +58,7 @@ def test_the_json_of_a_probe() -> None:
         "flags": list(OK.flags),
         "request_id": OK.request_id,
         "outcome": "ok",
+        "first_event_seconds": None,
         "ttft_seconds": 0.5,
         "first_text_seconds": None,
         "tpot_seconds": None,
