@@ -104,16 +104,16 @@ is the lag of the loop. A result beyond 20 ms and 5 % of its TTFT is flagged `cl
 machine does once bytes have reached its network stack, and not what a network card keeps back to save interrupts.
 
 `tests/benchmarks/test_probe_timing.py` measures both, in five alternating rounds of 32 streams beside others. On two
-cores with a load of 10 (median of the rounds, ms):
+cores with a load of 17 (median of the rounds, ms):
 
 | client | TTFT error p50 | p99 | ITL error p50 | p99 |
 |---|---|---|---|---|
 | ours | 0.000 | 0.000 | 0.000 | 0.000 |
-| plain aiohttp client | 0.180 | 1.252 | 0.093 | 3.005 |
-| `vllm bench serve` 0.32 | 0.140 | 0.426 | 0.056 | 1.254 |
-| AIPerf 0.13 | 0.168 | 1.524 | 0.283 | 7.593 |
+| plain aiohttp client | 0.306 | 0.949 | 0.406 | 7.878 |
+| `vllm bench serve` 0.32 | 0.280 | 0.894 | 0.485 | 4.048 |
+| AIPerf 0.13 | 0.164 | 0.940 | 0.198 | 8.478 |
 
-0.000 is less than the server's own call to write, 0.009 ms, below which nothing can be told apart. The bar, 0.005 ms at
+0.000 is less than the server's own call to write, 0.009 ms, below which nothing can be told apart. The bar, 0.009 ms at
 the median, held in all of 160 streams.
 """
 
