@@ -125,9 +125,11 @@ def _settings(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _capacity_tokens(labels: Mapping[str, str]) -> float | None:
-    """KV capacity in tokens, as told or as blocks times their size; None where the labels do not say."""
+    """KV capacity in tokens, as told or as blocks times their size; None where the labels do not say, or no number
+    of tokens above 0.
+    """
     size = labels.get("kv_cache_size_tokens", "")
     blocks, block_size = _number(labels.get("num_gpu_blocks", "")), _number(labels.get("block_size", ""))
     product = None if blocks is None or block_size is None else blocks * block_size
     tokens = _number(size) if size not in ("", "None") else product
-    return tokens if tokens is not None and math.isfinite(tokens) else None
+    return tokens if tokens is not None and 0 < tokens < math.inf else None

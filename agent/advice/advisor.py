@@ -12,7 +12,7 @@ from agent.advice.forecast import Forecaster
 from agent.advice.replicas import LEAST_HOLD_SECONDS, LOST_LEADS, Group, Steadiness
 from agent.model import TargetStatus
 from agent.plan import Plan
-from agent.windows import EngineKey, Increment, Windows
+from agent.windows import CLOCK_STEP_SECONDS, EngineKey, Increment, Windows
 
 Named = tuple[str, str]
 """Model and role."""
@@ -59,15 +59,20 @@ class Advisor:
     _first_seen: dict[str, float] = field(default_factory=dict)
     _served: dict[str, float] = field(default_factory=dict)
     _read_before: dict[str, Sequence[float]] = field(default_factory=dict)
+    _last_at_seconds: float | None = None
 
     def take(
         self, plan: Plan, statuses: Sequence[TargetStatus], fresh: Iterable[Increment], now_seconds: float
     ) -> None:
-        """Learn from what came in since the last tick."""
+        """Learn from what came in since the last tick; from nothing else, where the clock was set back since then."""
+        if self._last_at_seconds is not None and now_seconds < self._last_at_seconds - CLOCK_STEP_SECONDS:
+            self._begin_anew()
+        self._last_at_seconds = now_seconds
         named = {status.name: (status.model, status.role) for status in statuses}
         for known in (self._first_seen, self._served):
             for name in [name for name in known if name not in named]:
                 del known[name]
+        self.capacity.keep(named)
         ours = [i for i in fresh if i.key.source == "vllm" and i.key.target in named]
 
         def kind_of(key: EngineKey) -> Kind:
@@ -86,6 +91,14 @@ class Advisor:
             memory.demand.forget([status.name for status in members])
             for rate in memory.demand.close(now_seconds, len(serving), LATE_GAPS * plan.scrape_interval_seconds):
                 memory.forecaster.take(rate)
+
+    def _begin_anew(self) -> None:
+        """What was learned by a clock that was ahead would pass for the newest until that time comes again; cold starts
+        have no time.
+        """
+        self.capacity = CapacityBook()
+        for known in (self.groups, self._first_seen, self._served, self._read_before):
+            known.clear()
 
     def lead_seconds(self, plan: Plan, group: Named) -> float:
         """The cold start as measured (the longest but one in ten), or as the plan says until one was seen."""
@@ -140,6 +153,7 @@ class Advisor:
         """What is remembered of targets, as plain values; what is learned of engines and groups tells its own."""
         since = now_seconds - LEAST_HOLD_SECONDS
         return {
+            "at_seconds": now_seconds,
             "leads": [(group, list(seen)) for group, seen in self.leads.items()],
             "first_seen": self._first_seen,
             "served": self._served,
@@ -158,6 +172,7 @@ class Advisor:
             {name: float(at) for name, at in form["first_seen"].items()},
             {name: float(at) for name, at in form["served"].items()},
             {name: [float(at) for at in times] for name, times in form["read"].items()},
+            None if form.get("at_seconds") is None else float(form["at_seconds"]),
         )
 
 

@@ -1,7 +1,7 @@
 """The capacity book: what every kind of engine has shown of itself, and the model that follows; fed with increments."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from math import ceil, inf
 from statistics import median
@@ -212,9 +212,9 @@ class CapacityBook:
         """What is known of every kind, for people."""
         return tuple(_told(kind, learned) for kind, learned in sorted(self.learned.items()))
 
-    def forget(self, target: str) -> None:
-        """A target that is no longer watched; what it has shown stays."""
-        for key in [key for key in self._samplers if key.target == target]:
+    def keep(self, targets: Container[str]) -> None:
+        """Forget all other targets, which are no longer watched; what they have shown stays."""
+        for key in [key for key in self._samplers if key.target not in targets]:
             del self._samplers[key]
             self._before.pop(key, None)
 

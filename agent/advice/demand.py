@@ -145,9 +145,9 @@ class Demand:
         self._recent.append((increment.to_seconds, begun, sum(finished), prompts, fresh, generated))
 
     def _spread(self, start: float, end: float, arrivals: float) -> None:
+        number = max(int(start // BIN_SECONDS), int(end // BIN_SECONDS) + 1 - KEPT_BINS)  # older ones are not kept
         if not self.bins:
-            self.first = int(start // BIN_SECONDS)
-        number = int(start // BIN_SECONDS)
+            self.first = number
         while number * BIN_SECONDS < end:
             overlap = min(end, (number + 1) * BIN_SECONDS) - max(start, number * BIN_SECONDS)
             each = self._at(number)
@@ -160,6 +160,9 @@ class Demand:
         """The bin of that number, made where it is the next; None where it is too old."""
         if number < self.first:
             return None
+        if number >= self.first + len(self.bins) + KEPT_BINS:  # all there is would be forgotten on the way there
+            self.bins.clear()
+            self.first = number
         while number >= self.first + len(self.bins):
             if len(self.bins) == KEPT_BINS:
                 self.first += 1

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.model import Recommendation, ReplicaWish, SloStatus, TargetStatus
+from agent.windows import CLOCK_STEP_SECONDS
 
 KEPT = 200
 REPEAT_SECONDS = 900.0  # the same advice is not given again within it, unless it grows
@@ -34,10 +35,12 @@ class Ledger:
         """Give verdicts that are due and enter new advice; returns the entries that are new or changed.
 
         `wishes` are the counts that groups with a model should have now: scaling advice that says otherwise is over.
-        `was_applied` says of other advice whether it was followed, None where nothing tells.
+        `was_applied` says of other advice whether it was followed, None where nothing tells. Advice from a time to come
+        is closed as unknown: the clock was set back.
         """
         wanted = {(wish.model, wish.role): wish for wish in wishes}
-        changed = []
+        ahead = [entry for entry in self.open if _is_ahead(entry, now_seconds)]
+        changed = [self._replace(entry, "unknown", now_seconds) for entry in ahead]
         for entry in [entry for entry in self.open if now_seconds >= entry.verify_at_seconds]:
             verdict = _verdict(entry, statuses, slos, wanted.get((entry.model, entry.role)), was_applied)
             changed.append(self._replace(entry, verdict, now_seconds))
@@ -61,7 +64,7 @@ class Ledger:
     def is_news(self, advice: Recommendation, now_seconds: float) -> bool:
         """Whether it would be entered: it is not what was said last on this topic."""
         latest = next((e for e in reversed(self.entries) if _topic(e) == _topic(advice)), None)
-        return latest is None or not _is_repeat(latest, advice, now_seconds)
+        return latest is None or _is_ahead(latest, now_seconds) or not _is_repeat(latest, advice, now_seconds)
 
     @property
     def open(self) -> list[Recommendation]:
@@ -87,6 +90,11 @@ class Ledger:
         done = replace(entry, verdict=verdict, verdict_at_seconds=now_seconds)
         self.entries[self.entries.index(entry)] = done
         return done
+
+
+def _is_ahead(entry: Recommendation, now_seconds: float) -> bool:
+    """It was advised by a clock that was set back since: when it is to be judged is not known."""
+    return entry.at_seconds > now_seconds + CLOCK_STEP_SECONDS
 
 
 def _topic(entry: Recommendation) -> Topic:

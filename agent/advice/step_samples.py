@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 
 from agent.raw import SignalKey
 from agent.windows import Increment
@@ -66,7 +67,8 @@ class Sampler:
 
     def take(self, increment: Increment) -> StepSample | None:
         """The stretch that ends here. None where anything it needs is unknown, where the engine was restarted, and
-        where it may have been idle: fewer running requests in some reading than the distance of readings asks for.
+        where it may have been idle: fewer running requests in some reading than the distance of readings asks for; nor
+        where numbers of the page are so absurd that their product has no end.
         """
         before, self._before = self._before, increment.gauges
         part = None if increment.restarted else _part(before, increment)
@@ -77,7 +79,7 @@ class Sampler:
         while len(self._parts) > 1 and sum(p.seconds for p in self._parts) - self._parts[0].seconds >= STRETCH_SECONDS:
             self._parts.popleft()
         whole = _together(self._parts)
-        return whole if whole.seconds >= STRETCH_SECONDS and whole.steps > 0 else None
+        return whole if whole.seconds >= STRETCH_SECONDS and whole.steps > 0 and all(map(isfinite, whole.row)) else None
 
 
 def prefilled_tokens(increment: Increment) -> float | None:

@@ -222,6 +222,8 @@ def test_a_sentinel_is_unknown_never_a_number(name: str, value: str) -> None:
         pytest.param('num_gpu_blocks="None",block_size="16"', None, id="not known yet"),
         pytest.param('cache_dtype="auto"', None, id="no such labels"),
         pytest.param('kv_cache_size_tokens="inf"', None, id="not finite"),
+        pytest.param('num_gpu_blocks="0",block_size="16"', None, id="a model without a KV cache"),
+        pytest.param('kv_cache_size_tokens="-16"', None, id="no number of tokens"),
     ],
 )
 def test_kv_capacity_stands_in_labels(labels: str, tokens: float | None) -> None:

@@ -1,8 +1,11 @@
 """Demand: lengths are means of what was told; what a page leaves out is no zero among them."""
 
+from collections import deque
+from dataclasses import replace
+
 import pytest
 
-from agent.advice.demand import Demand, Mix
+from agent.advice.demand import KEPT_BINS, Demand, Mix, _Bin
 from agent.stats.buckets import Buckets
 from agent.windows import EngineKey, Increment
 
@@ -41,3 +44,26 @@ def test_without_a_count_of_what_was_computed_no_hits_are_claimed() -> None:
     demand = Demand()
     demand.take([increment(10.0, "prompt_tokens_by_source_total")])
     assert demand.mix(10.0) == Mix(1_000.0, 200.0, 0.0)
+
+
+class Counting(deque[_Bin]):
+    """Bins that know how many were ever made."""
+
+    made = 0
+
+    def append(self, each: _Bin) -> None:
+        self.made += 1
+        super().append(each)
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_leap_of_the_clock_takes_no_longer_than_what_is_kept(is_read: bool) -> None:  # noqa: FBT001
+    """A machine that began in 2024 and learns that it is 2026: three million bins went by, of which nobody told."""
+    bins, leap = Counting(maxlen=KEPT_BINS), 2 * 31_557_600.0
+    demand = Demand(bins)
+    demand.take([increment(10.0), increment(20.0), increment(30.0), increment(40.0)])
+    demand.close(40.0, 1, 0.0)
+    if is_read:
+        demand.take([replace(increment(leap), from_seconds=40.0), increment(leap + 10), increment(leap + 20)])
+    demand.close(leap + 40.0, 1, 0.0)
+    assert bins.made <= 3 * KEPT_BINS

@@ -241,3 +241,12 @@ def test_a_smaller_setting_than_the_open_one_is_no_other_advice() -> None:
     first = replace(advice(0.0), action="knob", reason_code="token_budget", proposed=1024, low=1024, high=1024)
     ledger.settle([first], [], [], 0.0)
     assert ledger.settle([replace(first, at_seconds=60.0, proposed=512, low=512, high=512)], [], [], 60.0) == ()
+
+
+def test_advice_of_a_clock_that_was_ahead_is_closed_and_silences_nothing() -> None:
+    """Set back by a day: what was said "tomorrow" would stand, and keep the same from being said, until then."""
+    ledger = Ledger()
+    ledger.settle([advice(86_400.0)], replicas(2), standing(50.0), 86_400.0)
+    closed, new = ledger.settle([advice(5.0)], replicas(2), standing(50.0), 5.0)
+    assert (closed.verdict, closed.verdict_at_seconds) == ("unknown", 5.0)
+    assert (new.at_seconds, new.verdict) == (5.0, None)

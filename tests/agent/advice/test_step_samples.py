@@ -87,3 +87,11 @@ def test_without_a_count_of_hits_nobody_knows_what_was_computed() -> None:
     prompts, hits = {("prompt_tokens_total", ""): 900.0}, {("prefix_cache_hit_tokens_total", ""): 500.0}
     assert prefilled_tokens(replace(increment(1.0), counters=prompts | hits)) == 400.0
     assert prefilled_tokens(replace(increment(1.0), counters=prompts)) is None
+
+
+def test_counters_without_an_end_are_no_stretch() -> None:
+    """Each is a finite number; what they make together is not."""
+    absurd = {("prompt_tokens_by_source_total", "local_compute"): 1e308, ("generation_tokens_total", ""): 1e308}
+    sampler = Sampler()
+    taken = [sampler.take(replace(increment(float(at)), counters=absurd)) for at in range(1, 6)]
+    assert taken == [None] * 5
