@@ -101,7 +101,8 @@ def _sources(config: Config) -> Iterator[Check]:
         if slo.sli == "correctness" and not any(canary.kind == "correctness" for canary in config.canaries):
             sentence = f"slos[{index}].sli is correctness, but no canary asks. Add `canaries: [{{kind: correctness}}]`."
             yield frozenset({"slos", "canaries"}), sentence
-        if slo.source == "canary" and not any(canary.kind in USER_KINDS for canary in config.canaries):
+        asks_users_way = any(canary.kind in USER_KINDS for canary in config.canaries)
+        if slo.source == "canary" and slo.sli != "correctness" and not asks_users_way:
             sentence = (
                 f"slos[{index}].source is canary, but there are no canaries that ask as users do. Add "
                 f"`canaries: [{{kind: chat}}]` or write source: engine."

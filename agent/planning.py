@@ -16,7 +16,7 @@ from agent.model import BurnPair, SliName, SliSource
 from agent.model import Slo as Promise
 from agent.plan import AdvicePlan, KvTier, Plan
 from agent.signals.economics import Energy
-from agent.sli.count import TargetFacts
+from agent.sli.count import TargetFacts, concerns
 from agent.slo.exclusions import Exclusion, Weekly
 from probes.books import BOOKS, System
 from probes.canary.item import CanaryItem
@@ -25,6 +25,7 @@ from probes.canary.task import Elsewhere, ProbeTask, Route
 from probes.discovery.file import Found
 from probes.discovery.role import role_of
 from probes.engine_args import engine_args
+from probes.sample import USER_KINDS
 from probes.scrape import PageTarget
 from probes.systems import ASKABLE, ENGINES
 
@@ -144,6 +145,20 @@ def place_of(target: Target) -> Elsewhere:
 def canary_targets(canary: CanaryItem, targets: Iterable[Target]) -> list[Target]:
     """The targets a canary is sent to: those that answer users' requests."""
     return [t for t in targets if t.kind in ASKABLE and ("*" in canary.targets or t.name in canary.targets)]
+
+
+def counted_canaries(slo: Promise, canaries: Iterable[CanaryItem]) -> list[CanaryItem]:
+    """Those whose results are events of this SLO: the known questions of `sli: correctness`, else what users ask."""
+    kinds = ("correctness",) if slo.sli == "correctness" else USER_KINDS
+    return [canary for canary in canaries if canary.kind in kinds]
+
+
+def canaries_an_hour_of(slo: Promise, canaries: Iterable[CanaryItem], targets: Iterable[Target], plan: Plan) -> float:
+    """Canary results an hour that this SLO counts, of all kinds and all of its targets; 0 where nobody asks for it."""
+    own = [target for target in targets if concerns(slo, plan.targets.get(target.name), slo.model or "")]
+    return sum(
+        3_600 / canary.interval_seconds * len(canary_targets(canary, own)) for canary in counted_canaries(slo, canaries)
+    )
 
 
 def config_hash(config: Config) -> str:

@@ -15,14 +15,13 @@ from agent.false_pages import Minute, block_minutes, false_pages_a_month, fewest
 from agent.foresight import first_alert, warnings
 from agent.minutes import minutes_of
 from agent.model import Slo
-from agent.planning import canary_targets, make_plan
+from agent.planning import canaries_an_hour_of, canary_targets, counted_canaries, make_plan
 from agent.services import service_warnings
 from agent.sli.engine import pending_for
 from agent.sli.slices import SETTLE_SECONDS
 from agent.watched import watched_targets
 from probes.canary.cost_words import cost_words, disturbance_words
 from probes.discovery.source import make_source
-from probes.sample import USER_KINDS
 from probes.systems import ASKABLE
 
 TARGET = '{name: vllm-0, url: "http://vllm-0:8000"}'
@@ -76,15 +75,16 @@ def _lines(config: Config, traffic: float | None, minutes: Mapping[str, Sequence
     yield from (f"  more from {place}, which is asked when the agent runs" for place in asked)
     if not targets and not asked:
         yield "  warning: nothing is watched yet: discovery finds no target now."
-    user_like = [canary for canary in config.canaries if canary.kind in USER_KINDS]
-    interval = min((canary.interval_seconds for canary in user_like), default=None)
-    slos = make_plan(config, targets).slos
+    plan = make_plan(config, targets)
+    slos = plan.slos
     if not slos:
         yield "\nno SLOs: only targets that are gone or stuck, and canaries without an answer, will page"
     for slo in slos:
+        counted = counted_canaries(slo, config.canaries)
+        interval = min((canary.interval_seconds for canary in counted), default=None)
         yield from _slo_lines(slo, interval)
-        apart = interval if slo.source == "canary" else None
-        canaries_an_hour = len(targets) * 3_600 / apart if apart and targets and not slo.slice_seconds else None
+        asked_an_hour = canaries_an_hour_of(slo, config.canaries, targets, plan)
+        canaries_an_hour = asked_an_hour if slo.source == "canary" and not slo.slice_seconds else None
         yield from _chance_lines(slo, canaries_an_hour, traffic, minutes.get(slo.name, ()))
         yield from (f"  warning: {warning}" for warning in warnings(slo, interval))
     if slos:

@@ -84,6 +84,16 @@ def test_what_each_canary_costs_is_told_before_it_is_sent(tmp_path: Path, capsys
     assert "up to 768 KV blocks of 16 tokens" in out
 
 
+def test_the_cost_of_a_canary_says_nothing_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An embedding has no output tokens and no prompt of its own; a canary an hour is one request."""
+    path = tmp_path / "c.yaml"
+    path.write_text(TARGET + "canaries: [{kind: embedding, interval_seconds: 3600}]\n")
+    assert main(["check", "-c", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "each target: 1 request/h, about 11 prompt and no output tokens/h;" in out
+    assert "may push hardly any KV blocks of 16 tokens out of the cache an hour" in out
+
+
 def test_bad_discovery_is_a_warning_not_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found, path = tmp_path / "t.json", tmp_path / "c.yaml"
     path.write_text(f"discovery: [{{kind: file, path: {found}}}, {{kind: file, path: {tmp_path / 'none.json'}}}]\n")
@@ -205,6 +215,29 @@ def test_what_one_failed_canary_does(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["check", "-c", str(config)]) == 0
     out = capsys.readouterr().out
     assert "burns 8.3 times over 1h, and does not page: it takes 3 of 120 in 1h" in out
+
+
+def test_each_slo_of_canaries_is_told_by_those_that_it_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Known questions, every 300 s, are 12 an hour; what users ask is 120 of chat and 60 of completion; each of its own
+    service's target alone. A correctness SLO needs no other kind beside it.
+    """
+    config = tmp_path / "agent.yaml"
+    targets = "targets: [{name: a, url: 'http://a', service: s}, {name: b, url: 'http://b', service: z}]"
+    right = "{name: right, service: s, sli: correctness, source: canary, objective_ratio: 0.99}"
+    up = "{name: up, service: s, sli: availability, source: canary, objective_ratio: 0.99}"
+    config.write_text(f"{targets}\ncanaries: [{{kind: correctness}}]\nslos: [{right}]\n", encoding="utf-8")
+    assert main(["check", "-c", str(config)]) == 0
+    alone = capsys.readouterr().out
+    assert "at 12 canaries an hour" in alone
+    assert "burns 8.3 times over 1h, and does not page: it takes 3 of 12 in 1h" in alone
+    canaries = "canaries: [{kind: correctness}, {kind: chat}, {kind: completion}]"
+    config.write_text(f"{targets}\n{canaries}\nslos: [{right}, {up}]\n", encoding="utf-8")
+    assert main(["check", "-c", str(config)]) == 0
+    both = capsys.readouterr().out
+    assert "at 12 canaries an hour" in both
+    assert "at 180 canaries an hour" in both
 
 
 def test_slices_are_judged_after_their_end_and_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
