@@ -13,11 +13,12 @@ BLOCK_TOKENS: Final = 16  # vLLM's default
 def cost_words(canary: CanaryItem) -> str:
     """Requests and tokens an hour; for how long every running stream stalls; how many blocks of users' KV may go."""
     cost, per_hour = canary.cost(), 3600 / canary.interval_seconds
-    words = f"{cost.requests * per_hour:.4g} requests/h"
+    an_hour = cost.requests * per_hour
+    words = f"{an_hour:.4g} request{'' if an_hour == 1 else 's'}/h"
     if not cost.tokens:
         return f"{words}, no tokens"
     words += (
-        f", about {cost.prompt_tokens * per_hour:,.0f} prompt and at most {cost.output_tokens * per_hour:,.0f} output "
+        f", about {cost.prompt_tokens * per_hour:,.0f} prompt and {_output_words(cost.output_tokens * per_hour)} "
         f"tokens/h; it holds one sequence while it runs"
     )
     return f"{words}; {disturbance_words([canary])}"
@@ -27,10 +28,15 @@ def disturbance_words(canaries: Sequence[CanaryItem]) -> str:
     """What these take from users beside tokens: time of their streams, and blocks of their cache."""
     stalled = sum(map(stalled_seconds_per_hour, canaries))
     evicted = sum(map(evicted_blocks_per_hour, canaries))
+    blocks = f"up to {evicted:,.0f}" if evicted else "hardly any"
     return (
-        f"stalls each running stream by about {stalled:.2g} s/h (at an H200's prefill rate) and may push up to "
-        f"{evicted:,.0f} KV blocks of {BLOCK_TOKENS} tokens out of the cache an hour"
+        f"stalls each running stream by about {stalled:.2g} s/h (at an H200's prefill rate) and may push {blocks} "
+        f"KV blocks of {BLOCK_TOKENS} tokens out of the cache an hour"
     )
+
+
+def _output_words(tokens: float) -> str:
+    return f"at most {tokens:,.0f} output" if tokens else "no output"
 
 
 def stalled_seconds_per_hour(canary: CanaryItem) -> float:
