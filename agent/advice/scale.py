@@ -199,7 +199,8 @@ def _recommend(
             "replicas": group.count,
             "meets_slo": basis.keeps(group.count),
             "summary": (
-                f"{replicas(there)} carry {there * carried.low:.1f} requests/s; the rest waits"
+                f"{replicas(there)} {'carries' if there == 1 else 'carry'} {there * carried.low:.1f} requests/s; "
+                f"the rest waits"
                 if grows
                 else f"{replicas(group.count - wish.count)} more than needed cost money"
             ),

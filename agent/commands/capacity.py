@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import get_args
 
-from agent.advice.capacity import Limit, Objective, Prediction, Signal
+from agent.advice.capacity import Binding, Limit, Objective, Prediction, Signal
 from agent.capacity_report import CapacityAnswer, CapacityQuestion, capacity_report
 from agent.commands.common import add_examples, add_json, finite, moment, print_json, short
 from agent.errors import UsageError
@@ -15,6 +15,7 @@ from agent.outputs.capacity_json import capacity_json
 from agent.stretch import Stretch
 
 MOST_USERS = 100_000  # each is rehearsed: more take minutes, and queue as these do
+ENDS = {"kv": "the KV cache is full", "seqs": "max_num_seqs is reached", "queue": "the queue grows without end"}
 OBJECTIVES: tuple[tuple[Signal, float], ...] = (("ttft", 0.95), ("itl", 0.99))
 
 
@@ -155,7 +156,7 @@ def _predicted(prediction: Prediction, as_is: Prediction | None) -> Iterator[str
     for name, figure in prediction.over_threshold_ratio.items():
         other = "" if as_is is None else _told(name, as_is.over_threshold_ratio[name])
         yield f"  {f'share of {name}':<30} {_told(name, figure):<40} {other}".rstrip()
-    verdict = {True: "yes", False: f"no: {prediction.binding} breaks", None: "not surely"}[prediction.meets_slo]
+    verdict = {True: "yes", False: f"no: {_broken(prediction.binding)}", None: "not surely"}[prediction.meets_slo]
     if prediction.meets_slo is not None or prediction.binding:
         yield f"  {'keeps what is promised':<30} {verdict}"
 
@@ -178,8 +179,8 @@ def _limits(answer: CapacityAnswer, options: argparse.Namespace) -> Iterator[str
         return
     yield ""
     users, rate = answer.concurrency_limit, answer.rate_limit
-    yield f"carries {_span(users, 0)} users at once; {users.binding} breaks at {users.value + 1:.0f}"
-    yield f"carries {_span(rate, 2)} requests/s; beyond it, {rate.binding}"
+    yield f"carries {_span(users, 0)} users at once; {_broken(users.binding)} at {users.value + 1:.0f}"
+    yield f"carries {_span(rate, 2)} requests/s; beyond it, {_broken(rate.binding)}"
     if options.ttft_p95 is not None or options.itl_p99 is not None:
         proven = answer.proven
         yield (
@@ -188,6 +189,10 @@ def _limits(answer: CapacityAnswer, options: argparse.Namespace) -> Iterator[str
             else "seen so far: the busiest quarter minute that kept the promise had "
             f"{proven.running:.1f} requests running; the one with most requests began {short(proven.rate)}/s"
         )
+
+
+def _broken(binding: Binding | None) -> str:
+    return ENDS.get(binding or "", f"{binding} breaks")
 
 
 def _span(limit: Limit, digits: int) -> str:

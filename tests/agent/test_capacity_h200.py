@@ -63,6 +63,7 @@ def test_it_says_before_it_happens_that_thirty_two_users_break_the_objective(
     told = capsys.readouterr().out
     assert "no: itl breaks" in told
     assert "itl breaks at 17" in told
+    assert "requests/s; beyond it, itl breaks" in told
 
 
 def test_a_smaller_token_budget_trades_p99_for_p95(capsys: pytest.CaptureFixture[str]) -> None:
