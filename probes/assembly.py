@@ -15,13 +15,14 @@ from probes.place import SETTING, Place
 from probes.sample import HistogramSample, Sample
 
 MOST_RATIO = 1.1  # what counts blocks while they change hands may be off by so much
+MOST = 1e30  # no number that is counted or measured is larger, and sums and products of such stay finite
 Key = tuple[str, str, str, str]  # signal, engine, model, label
 
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
     """What a page says. `odd_histograms` are those without a +Inf bucket, or whose counts fall; `over_one` are ratios
-    above 1.
+    above 1, `too_large` numbers beyond 1e30.
     """
 
     samples: tuple[Sample, ...]
@@ -29,6 +30,7 @@ class Assembled:
     process_start_seconds: float | None
     odd_histograms: int
     over_one: int = 0
+    too_large: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,11 @@ class Plan:
 
     def fill(self, values: Mapping[int, float]) -> Assembled:
         """The page's samples. A negative number is a sentinel such as -1: not known, for nothing we read can be one.
+        Nor is a number that nothing can have reached.
 
         A ratio a little above 1 is 1; one far above it is another unit, and unknown.
         """
-        samples, over_one = [], 0
+        samples, over_one, too_large = [], 0, 0
         for number, ((signal, engine, model, label), row, ids, fixed) in enumerate(self.samples):
             if fixed is not None:
                 value = fixed
@@ -63,7 +66,8 @@ class Plan:
             else:
                 known = [values[id_] for id_ in ids if values[id_] >= 0]
                 value = (max(known) if row.over == "max" else sum(known)) * row.scale if known else -1.0
-            if value < 0:
+            if not 0 <= value <= MOST:
+                too_large += value > 0
                 continue
             if value > 1 and row.unit == "ratio":
                 over_one += 1
@@ -75,17 +79,25 @@ class Plan:
                 kind: Literal["counter", "gauge"] = "counter" if row.kind == "counter" else "gauge"
                 kept = self._kept[number] = Sample(signal, kind, engine, model, value, label)
             samples.append(kept)
-        histograms, odd = [], 0
+        histograms, odd, endless = self._histograms(values)
+        start = None if self.start is None else values[self.start]
+        return Assembled(tuple(samples), histograms, start, odd, over_one, too_large + endless)
+
+    def _histograms(self, values: Mapping[int, float]) -> tuple[tuple[HistogramSample, ...], int, int]:
+        """The page's histograms, how many are odd, and how many too large."""
+        histograms, odd, too_large = [], 0, 0
         for (signal, engine, model, label), row, parts in self.histograms:
             found = [part for part in (_filled(series, values, row.scale) for series in parts) if part is not None]
             odd += len(parts) - len(found)
             alike = [part for part in found if part[0] == found[0][0]]
             if alike:
                 edges, counts, total = _together(alike)
+                if counts[-1] > MOST or (total or 0.0) > MOST:
+                    too_large += 1
+                    continue
                 histograms.append(HistogramSample(signal, engine, model, edges, counts, total, label))
                 odd += len(found) - len(alike)
-        start = None if self.start is None else values[self.start]
-        return Assembled(tuple(samples), tuple(histograms), start, odd, over_one)
+        return tuple(histograms), odd, too_large
 
 
 _Filled = tuple[tuple[float, ...], tuple[float, ...], float | None]

@@ -134,7 +134,7 @@ class SystemPage:
 def _warnings(page: PageValues[int], found: Assembled) -> tuple[PageWarning, ...]:
     told = (
         ("malformed", page.malformed, "lines could not be read"),
-        ("not_finite", page.not_finite, "values were NaN or infinite and count as unknown"),
+        ("not_finite", page.not_finite + found.too_large, "values were NaN, infinite or above 1e30: unknown"),
         ("duplicates", page.duplicates, "series were given twice; the first counts"),
         ("dropped_series", page.dropped_series, "series were beyond the limit and not read"),
         ("over_one", found.over_one, "ratios were above 1: as 1 up to 1.1, beyond that as unknown"),

@@ -281,3 +281,22 @@ def test_models_that_come_and_go_take_no_room_for_ever() -> None:
         short_of_room += models_in(reading) != set(names)
         assert len(page._places) <= 2 * MOST_ENGINES
     assert short_of_room == 5
+
+
+@pytest.mark.parametrize("value", ["1e308", "2e30"])
+@pytest.mark.parametrize("name", ["num_requests_waiting", "prompt_tokens_total", "kv_cache_usage_perc"])
+def test_a_number_that_nothing_can_have_reached_is_unknown_and_told(name: str, value: str) -> None:
+    """Two of them together have no end, and what has none stops whoever counts with it."""
+    reading = SystemPage("vllm").read(f'vllm:{name}{{engine="0",model_name="m"}} {value}\n', "t", 1.0)
+    assert reading.samples == ()
+    assert [warning.code for warning in reading.warnings] == ["not_finite"]
+
+
+@pytest.mark.parametrize(("count", "total"), [("1e308", "1"), ("4", "1e308")])
+def test_a_histogram_that_nothing_can_have_filled_is_unknown_and_told(count: str, total: str) -> None:
+    labels = 'engine="0",model_name="m"'
+    text = f'vllm:time_to_first_token_seconds_bucket{{{labels},le="+Inf"}} {count}\n'
+    text += f"vllm:time_to_first_token_seconds_sum{{{labels}}} {total}\n"
+    reading = SystemPage("vllm").read(text, "t", 1.0)
+    assert reading.histograms == ()
+    assert [warning.code for warning in reading.warnings] == ["not_finite"]
