@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
@@ -32,6 +32,13 @@ BATCH_EPOCH_SECONDS = (
     1_800_000_000.0  # a run in virtual time begins at the same moment every time: same seed, same bytes
 )
 ENGINE_OPTIONS = ("max_num_batched_tokens", "max_num_seqs", "block_size")
+LOAD = ("max_concurrency", "request_rate")  # what the run was asked for
+UNITS = {  # of the names that tell none
+    "duration": "s",
+    "request_throughput": "requests/s",
+    "output_throughput": "tokens/s",
+    "total_token_throughput": "tokens/s",
+}
 LONGEST_RUN_SECONDS = 30 * 86_400.0  # virtual; a run whose requests cannot end stops here
 
 EXAMPLES = """examples:
@@ -156,11 +163,19 @@ def _batch(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(report))  # noqa: T201 - a command prints
     else:
-        width = max(map(len, report))
-        for name, value in report.items():
-            text = f"{value:.2f}" if isinstance(value, float) else str(value)
-            print(f"{name:{width}}  {text:>12}")  # noqa: T201 - a command prints
+        for line in _lines(report, has_story=args.scenario is not None):
+            print(line)  # noqa: T201 - a command prints
     return 0
+
+
+def _lines(report: Mapping[str, float | int | str | None], *, has_story: bool) -> Iterator[str]:
+    """One figure a line, with its unit where the name has none; a story has its own load, and no one rate."""
+    width = max(map(len, report))
+    for name, value in report.items():
+        if name in LOAD and (has_story or value is None):
+            continue
+        text = "unknown" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+        yield f"{name:{width}}  {text:>12} {UNITS.get(name, '')}".rstrip()
 
 
 async def _serve(args: argparse.Namespace) -> None:
