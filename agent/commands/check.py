@@ -185,7 +185,8 @@ def _exclusion_lines(config: Config) -> Iterator[str]:
 def _meaning_lines(config: Config) -> Iterator[str]:
     """What the times of every SLO mean."""
     later, down = config.tick_seconds + config.scrape.interval_seconds, config.scrape.down_after_seconds
-    yield "\nfull outage: every request fails or is late."
+    yield "\n1h and 5m above 14.4 times: in both windows the error budget is spent over 14.4 times as fast as it may."
+    yield "full outage: every request fails or is late."
     yield f"Each time may be up to {later:g} s longer: one reading and one evaluation."
     yield f"An engine that is gone has no requests to count: EngineUnreachable pages {down:g} s"
     yield "after its last page (scrape.down_after_seconds), and an SLO with source: canary counts its canaries as bad."
@@ -231,6 +232,9 @@ def _canary_lines(config: Config, engines: int) -> Iterator[str]:
         count = engines if "*" in canary.targets else len(canary_targets(canary, config.targets))
         yield f"\ncanary {canary.kind}: every {canary.interval_seconds:g} s on {count_of(count, 'target')}"
         yield f"  each target: {cost_words(canary)}"
+    for place, canary in enumerate(config.canaries):
+        if canary in config.canaries[:place]:
+            yield f"\nwarning: canaries[{place}], of kind {canary.kind}, is the same as one before it: both are sent."
     if sum(canary.cost().tokens > 0 for canary in config.canaries) > 1:
         asked = [canary for canary in config.canaries if canary.cost().tokens]
         tokens = sum(canary.cost().tokens * 3600 / canary.interval_seconds for canary in asked)

@@ -240,6 +240,17 @@ def test_each_slo_of_canaries_is_told_by_those_that_it_counts(
     assert "at 180 canaries an hour" in both
 
 
+def test_two_canaries_that_are_the_same_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pasted twice, a canary is sent twice as often as it says; one that asks something else is another one."""
+    config = tmp_path / "agent.yaml"
+    config.write_text(TARGET + "canaries: [{kind: models}, {kind: chat}, {kind: chat}]\n", encoding="utf-8")
+    assert main(["check", "-c", str(config)]) == 0
+    assert "warning: canaries[2], of kind chat, is the same as one before it: both are sent." in capsys.readouterr().out
+    config.write_text(TARGET + "canaries: [{kind: chat, prompt: Hello}, {kind: chat}]\n", encoding="utf-8")
+    assert main(["check", "-c", str(config)]) == 0
+    assert "is the same as" not in capsys.readouterr().out
+
+
 def test_slices_are_judged_after_their_end_and_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Three bad slices of 5 min take 15 min, though 14.4 times 1 % of an hour would be over sooner; 12 come an hour."""
     sliced = "slice_seconds: 300, slice_good_ratio: 0.95"
