@@ -41,7 +41,7 @@ PARTS = {  # of the confidence
     "correction": "how far the model had to be put right",
 }
 KEEPS = {
-    "within_band": "that is the right number",
+    "within_band": "the load asks for no other number",
     "holding": "no more are needed; whether fewer would do is watched for some minutes first",
     "pending": "some are still on their way",
     "max_replicas": "more are needed, and advice.max_replicas does not allow them",

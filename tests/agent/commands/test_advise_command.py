@@ -191,7 +191,7 @@ def test_every_reason_to_change_nothing_has_its_words() -> None:
 
 def test_groups_without_advice_are_told_behind_the_others() -> None:
     told = list(page([SCALING], 0.0, [wish("within_band"), {**wish("grow"), "target": SCALING["target"]}]))
-    assert told[-2:] == ["", "   m (decode): keep 1 replica: that is the right number; 4.2 requests/s come"]
+    assert told[-2:] == ["", "   m (decode): keep 1 replica: the load asks for no other number; 4.2 requests/s come"]
 
 
 @needs_h200
