@@ -59,6 +59,7 @@ def _recommend(
         f"a prompt of {view.load.input_tokens:,.0f} tokens alone takes {least:.2f} s" if is_prompt
         else f"one request alone has a gap of {least * 1e3:.1f} ms between tokens"
     )  # fmt: skip
+    times = f", {least / threshold:.1f} times its threshold" if threshold > 0 else ""
     ways = (
         "more GPUs a replica (tensor parallelism): the time of a step falls nearly in proportion",
         "quantised weights or KV cache: less to read a step; guard it with the correctness canary",
@@ -79,8 +80,7 @@ def _recommend(
         reason_code="infeasible_slo",
         binding=slo.sli,
         summary=(
-            f"No number of replicas keeps {slo.name}: {what}, {least / threshold:.1f} times its threshold. "
-            "The limit is the engine itself, not the load."
+            f"No number of replicas keeps {slo.name}: {what}{times}. The limit is the engine itself, not the load."
         ),
         confidence=CONFIDENCE,
         meets_slo=False,
