@@ -60,7 +60,8 @@ def aggregated_outlook(engine: EngineCapacity, load: Load, replicas: int, object
     """So many engines, each doing all of it."""
     each = replace(load, concurrency=None, rate=(load.rate or 0.0) / replicas, routed_over=replicas)
     error = max(engine.error_ratio(*_batch(engine, each)), engine.prefill_error_ratio or 0.0)
-    return _outlook(0, replicas, objectives, *(_alone(at, each) for at in _ends(engine, error)))
+    value, worst = _ends(engine, error)
+    return _outlook(0, replicas, objectives, _alone(value, each), _alone(worst, _by_chance(each)))
 
 
 def split_outlooks(
@@ -82,7 +83,11 @@ def split_outlooks(
         )
         early = error if engine.prefill_error_ratio is None else engine.prefill_error_ratio
         ends = zip(_ends(engine, early), _ends(engine, error), strict=True)
-        runs = [_split(one, other, first, second, transfer) for one, other in ends]
+        (one, other), (worst_one, worst_other) = ends
+        runs = [
+            _split(one, other, first, second, transfer),
+            _split(worst_one, worst_other, _by_chance(first), _by_chance(second), transfer),
+        ]
         found.append(_outlook(prefill, decode, objectives, *runs))
     return found
 
@@ -96,6 +101,11 @@ def _ends(engine: EngineCapacity, error: float) -> Iterator[EngineCapacity]:
     """The engine as it is, and at its pessimistic end."""
     yield engine
     yield replace(engine, steps=engine.steps.scaled(1 + error))
+
+
+def _by_chance(load: Load) -> Load:
+    """At the pessimistic end no router makes arrivals more regular: prompts that meet at an engine make TTFT's tail."""
+    return replace(load, routed_over=1)
 
 
 def _alone(engine: EngineCapacity, load: Load) -> Rehearsed:

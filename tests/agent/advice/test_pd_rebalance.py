@@ -67,8 +67,8 @@ def test_where_none_keeps_them_the_nearest_is_named() -> None:
 
 
 def test_where_the_present_split_is_nearest_it_says_what_one_more_engine_does() -> None:
-    """2.9 requests/s and three seconds: two that prefill are too few, and one that decodes is, too."""
-    said = asked(2, 2, 2.9, "ttft", promise("ttft", 3.0))
+    """2.6 requests/s and 3.5 seconds: two that prefill are too few, and one that decodes is, too."""
+    said = asked(2, 2, 2.6, "ttft", promise("ttft", 3.5))
     assert said is not None
     assert (said.action, said.reason_code, said.proposed) == ("none", "no_split_keeps", 2)
     assert "nearest is the present one, 2 prefill and 2 decode; one engine more does: 3 prefill and 2" in said.summary
