@@ -107,6 +107,8 @@ def input_lengths(prompts: Buckets | None) -> tuple[float, ...]:
         while count and len(found) < LENGTHS and (len(found) + 0.5) * prompts.count / LENGTHS <= running + count:
             found.append(before + (high - before) * ((len(found) + 0.5) * prompts.count / LENGTHS - running) / count)
         running, before = running + count, high
+    if not any(found):
+        return ()  # all beyond the last edge there is, such as where only +Inf is left of the buckets
     scale = prompts.total / prompts.count / (sum(found) / len(found))
     return tuple(length * scale for length in found)
 
