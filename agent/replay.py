@@ -32,6 +32,7 @@ class Course:
     ticks: int = 0
     _memory: Memory = field(default_factory=Memory)
     _found: dict[str, Found] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
     _plan: Plan = field(default_factory=Plan)
     _due: float = math.nan
 
@@ -57,6 +58,7 @@ class Course:
         if isinstance(seen, SpanResult):
             windows.take_spans([seen], at_seconds)
             return
+        self._seen.add(seen.target)
         if seen.source in PAGE_SOURCES and seen.target not in self._plan.targets:
             self.watch(Found(seen.target, {"name": seen.target, "kind": seen.source}))
         windows.take(seen)
@@ -65,6 +67,10 @@ class Course:
         """A target that the config does not name."""
         self._found[found.labels["name"]] = found
         self._plan = make_plan(self.config, all_targets(self.config, self._found.values()))
+
+    def unseen(self) -> list[str]:
+        """Targets of the config at which nobody looked so far: of another recording, or mistyped."""
+        return [target.name for target in self.config.targets if target.name not in self._seen]
 
     def end(self) -> Iterator[Effects]:
         """The tick after all that was seen."""

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,12 +58,23 @@ def ask(options: argparse.Namespace, part: str, who: str) -> tuple[float | None,
         for _ in replay.effects():
             pass
         course = replay.course
+        warn_of_unseen(options.recording, course)
     else:
         course = asyncio.run(_of_prometheus(options, config))
     if course.last is None:
         return None, {part: []}
     found: Any = snapshot_json(course.last.snapshot)
     return course.last.snapshot.at_seconds, found
+
+
+def warn_of_unseen(recording: Path, course: Course) -> None:
+    """Targets that the config names and the recording does not know are replicas that never answer: said on stderr."""
+    if names := course.unseen():
+        print(
+            f"warning: {recording} tells nothing of {', '.join(names)}, which the config names: counted as engines "
+            f"that never answer. Write the names of the recording, or leave targets out: it tells of its own.",
+            file=sys.stderr,
+        )
 
 
 async def _of_prometheus(options: argparse.Namespace, config: Config) -> Course:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.alerts.slo_alerts import budget_words
+from agent.commands.asking import warn_of_unseen
 from agent.commands.common import add_config, add_examples, count_of, duration_seconds, past
 from agent.config import Config
 from agent.config_file import load_config
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
         for effects in replay.effects():
             told.hear(effects)
         course = replay.course
+        warn_of_unseen(options.recording, course)
     told.end(course)
     return 1 if told.pages else 0
 

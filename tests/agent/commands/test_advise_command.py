@@ -250,3 +250,20 @@ def test_without_one_source_it_says_what_to_write(
 def test_an_agent_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--agent", "http://127.0.0.1:9"]) == 2
     assert "Is this the address of a running agent?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["advise", "replay"])
+def test_a_target_that_the_recording_does_not_know_is_told(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`simulate` calls its engine sim-0: the config's vllm-0 would be a replica that never answers, and nobody knew."""
+    path, recording = tmp_path / "agent.yaml", tmp_path / "rec.jsonl.gz"
+    load = f"--rate 1 --input-tokens 10 --output-tokens 10 --duration 30 --out {recording}"
+    assert main(["simulate", *load.split()]) == 0
+    slo = "{name: s, sli: ttft, objective_ratio: 0.99, threshold_seconds: 2.5}"
+    source = ["--recording", str(recording)] if command == "advise" else [str(recording)]
+    for name, warns in (("vllm-0", True), ("sim-0", False)):
+        path.write_text(f"targets: [{{name: {name}, url: 'http://a'}}]\nslos: [{slo}]\n", encoding="utf-8")
+        main([command, *source, "-c", str(path)])
+        said = capsys.readouterr().err
+        assert (f"tells nothing of {name}, which the config names" in said) == warns
