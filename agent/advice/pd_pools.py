@@ -96,7 +96,7 @@ def _pools(scene: Scene, model: str, prefill: Sequence[TargetStatus], decode: Se
     steps, transfer = _steps(learned), _transfer(add_up(scene.increments(decode, LOAD_SECONDS)))
     if learned is None or steps is None or transfer is None or (asked.requests or 0.0) < LEAST_REQUESTS:
         return None
-    if asked.input_tokens is None or answered.output_tokens is None or answered.felt_running is None:
+    if not asked.input_tokens or not answered.output_tokens or answered.felt_running is None:
         return None
     seen = scene.increments(prefill, LEARN_SECONDS)
     per_token = prefill_seconds_per_token(seen, steps.overhead_seconds)

@@ -117,7 +117,9 @@ class GroupView:
 
 
 def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
-    """The view; None where too little was seen for a model, or the load is not known or out of its domain."""
+    """The view; None where too little was seen for a model, where the load is not known or out of its domain,
+    and where requests have no tokens (a pooling model generates none): they are no load of this kind.
+    """
     increments = scene.increments(group, LEARN_SECONDS)
     book = CapacityBook()
     book.take(increments, lambda key: Kind(key.model, "", ""))
@@ -127,7 +129,7 @@ def view_of(scene: Scene, group: Sequence[TargetStatus]) -> GroupView | None:
     traffic = traffic_of(scene.increments(group, LOAD_SECONDS))
     if traffic.felt_running is None:
         return None
-    if traffic.input_tokens is None or traffic.output_tokens is None or (traffic.requests or 0.0) < LEAST_REQUESTS:
+    if not traffic.input_tokens or not traffic.output_tokens or (traffic.requests or 0.0) < LEAST_REQUESTS:
         return None
     facts = engine_facts([scene.plan.targets.get(status.name) for status in group], increments)
     engine, budget = engine_of(learned, steps, facts)
