@@ -1,7 +1,7 @@
 """What each replica of one service does of the whole: requests, load, cache hits. Evidence that they are not alike."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 
@@ -70,7 +70,12 @@ def hottest(shares: Sequence[Share]) -> tuple[Share, float] | None:
 
 
 def gets_more(top: Share, shares: Sequence[Share]) -> bool:
-    """Whether more was sent to this replica than to the others, beyond chance: requests, or tokens of work."""
+    """Whether more was sent to this replica than to the others, beyond chance: requests, or tokens of work.
+
+    What it begins of a queue from before (it was slow, and is no longer) was not sent to it in these minutes.
+    """
+    shares = [_without_backlog(share) if share is top else share for share in shares]
+    top = next(share for share in shares if share.name == top.name)
     rest = [share for share in shares if share is not top]
     mean = sum(share.requests for share in shares) / len(shares)
     if top.requests >= LEAST_RATIO * median(s.requests for s in rest) and top.requests - mean > SIGMAS * mean**0.5:
@@ -80,6 +85,14 @@ def gets_more(top: Share, shares: Sequence[Share]) -> bool:
     if top.work_tokens is None or len(known) < len(work):
         return False
     return top.work_tokens >= LEAST_RATIO * median(known)
+
+
+def _without_backlog(share: Share) -> Share:
+    """Less what its load fell by, from the middle of its first minute to that of its last, and as fast beside."""
+    fell = max(0.0, share.loads[0] - share.loads[-1]) * MINUTES / (MINUTES - 1)
+    sent = max(0.0, share.requests - fell)
+    work = share.work_tokens and share.work_tokens * sent / max(share.requests, 1.0)
+    return replace(share, requests=sent, work_tokens=work)
 
 
 def _share(scene: Scene, status: TargetStatus) -> Share | None:

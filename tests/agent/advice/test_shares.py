@@ -50,3 +50,16 @@ def test_a_hot_replica_gets_more_or_does_not(
 ) -> None:
     a, b = (share(name, count, EVEN, its) for name, count, its in zip("ab", requests, work, strict=True))
     assert gets_more(a, [a, b]) == more, row
+
+
+def test_a_backlog_that_is_worked_off_was_not_sent_now() -> None:
+    """Slow for half an hour, then well again: 4542 are begun beside 1851, of which 2700 had waited for long; a blind
+    router sends the same to both. Where the load stands, and does not fall, as many are more.
+    """
+    fellow = share("a", 1851.0, (8.0,) * 5, 1851e3)
+    recovering = share("b", 4542.0, (3098.0, 2558.0, 2018.0, 1478.0, 938.0), 4542e3)
+    assert not gets_more(recovering, [fellow, recovering])
+    swamped = share("b", 4542.0, (2018.0,) * 5, 4542e3)
+    assert gets_more(swamped, [fellow, swamped])
+    stuck = share("b", 0.0, (40.0, 30.0, 30.0, 30.0, 30.0), 0.0)
+    assert not gets_more(stuck, [fellow, stuck])
