@@ -200,7 +200,7 @@ def _recommend(
             "meets_slo": basis.keeps(group.count),
             "summary": (
                 f"{replicas(there)} {'carries' if there == 1 else 'carry'} {there * carried.low:.1f} requests/s; "
-                f"the rest waits"
+                f"what comes beyond that waits"
                 if grows
                 else f"{replicas(group.count - wish.count)} more than needed cost money"
             ),
