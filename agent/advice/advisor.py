@@ -8,7 +8,7 @@ from typing import Any
 from agent.advice.capacity_book import CapacityBook, Kind, Learned
 from agent.advice.carries import Carries
 from agent.advice.demand import BIN_SECONDS, Demand
-from agent.advice.forecast import Forecaster
+from agent.advice.forecast import DAY_BINS, Forecaster
 from agent.advice.replicas import LEAST_HOLD_SECONDS, LOST_LEADS, Group, Steadiness
 from agent.model import TargetStatus
 from agent.plan import Plan
@@ -86,7 +86,8 @@ class Advisor:
             memory.demand.take(mine)
             self._follow(group, members, now_seconds)
             lead = self.lead_seconds(plan, group)
-            memory.forecaster.horizon_bins = max(3, round((lead + plan.scrape_interval_seconds) / BIN_SECONDS))
+            ahead = round((lead + plan.scrape_interval_seconds) / BIN_SECONDS)
+            memory.forecaster.horizon_bins = min(DAY_BINS, max(3, ahead))
             serving = [status.name for status in members if status.health in ("up", "stuck")]
             memory.demand.forget([status.name for status in members])
             for rate in memory.demand.close(now_seconds, len(serving), LATE_GAPS * plan.scrape_interval_seconds):

@@ -1,8 +1,11 @@
 """The advisor: what it remembers is of targets that are watched, and of times that were."""
 
+from collections import deque
+
 import pytest
 
 from agent.advice.advisor import Advisor
+from agent.advice.forecast import DAY_BINS
 from agent.model import TargetStatus
 from agent.plan import Plan
 from agent.sli.count import TargetFacts
@@ -58,3 +61,14 @@ def test_a_late_tick_is_no_clock_set_back() -> None:
         look(advisor, "vllm-0", T0 + 10.0 * step)
     look(advisor, "vllm-0", T0 + 105.0)
     assert advisor.groups[GROUP].demand.rates(3)[:2] == [1.0, 1.0]
+
+
+def test_a_cold_start_of_days_is_looked_no_further_ahead_than_a_day() -> None:
+    """A pod that waited for three days for a GPU, or a clock that leapt: nothing is known of so far ahead."""
+    advisor = Advisor(leads={GROUP: deque([3 * 86_400.0])})
+    look(advisor, "vllm-0", T0)
+    forecaster = advisor.groups[GROUP].forecaster
+    forecaster.rates.extend([1.0] * (DAY_BINS + 100))
+    forecaster.take(1.0)
+    assert forecaster.horizon_bins == DAY_BINS
+    assert forecaster.forecast() is not None

@@ -11,7 +11,7 @@ from agent.signals.sums import add_up
 from agent.simulator.seeds import stream
 from agent.stats.buckets import percentile
 
-STEADY_RATE = 7.0  # two replicas of this plant keep the promise; the rule asks for three, to be sure
+STEADY_RATE = 3.5  # one replica of this plant keeps the promise, if barely; the rule asks for two or three, to be sure
 
 
 def steady(_: float) -> float:
@@ -19,26 +19,33 @@ def steady(_: float) -> float:
 
 
 def test_a_steady_load_comes_to_rest() -> None:
-    """dynamo PR #9294, llm-d #1352: no oscillation under constant load; from six replicas down, and then nothing."""
-    fleet = WatchedFleet(steady, 6)
+    """dynamo PR #9294, llm-d #1352: no oscillation under constant load; from four replicas down, and then nothing."""
+    fleet = WatchedFleet(steady, 4)
     for _ in range(18):
         wish = fleet.go(60.0)
         if wish is not None and wish.value != wish.current:
             fleet.scale(wish.value)
     counts = [wish.value for wish in fleet.wishes]
     turns = [b - a for a, b in pairwise(counts) if a != b]
-    assert counts[-1] in (2, 3, 4)
+    assert counts[-1] in (1, 2, 3)
     assert sum(a * b < 0 for a, b in pairwise(turns)) <= 1
     assert len(set(counts[-60:])) == 1
 
 
+def test_with_all_scrapes_the_fleet_shrinks() -> None:
+    """Four replicas where three would do: what the following tests are held against."""
+    fleet = WatchedFleet(steady, 4)
+    fleet.go(600.0)
+    assert {wish.value for wish in fleet.wishes} == {4, 3}
+
+
 @pytest.mark.parametrize("loss", [0.1, 0.5, 1.0])
 def test_scrape_loss_never_shrinks_anything(loss: float) -> None:
-    """Six replicas where three would do: while 10, 50 or 100 % of the scrapes fail, none is given up."""
+    """While 10, 50 or 100 % of the scrapes fail, none is given up."""
     rng = stream(3, "loss")
-    fleet = WatchedFleet(steady, 6, fails=lambda _name, at: at > 1_800_000_180 and rng.random() < loss)
-    fleet.go(900.0)
-    assert {wish.value for wish in fleet.wishes} == {6}
+    fleet = WatchedFleet(steady, 4, fails=lambda _name, at: at > T0 + 180 and rng.random() < loss)
+    fleet.go(600.0)
+    assert {wish.value for wish in fleet.wishes} == {4}
     assert fleet.wishes[-1].reason in ("bad_data", "holding", "no_model")
 
 
@@ -47,18 +54,18 @@ def test_pages_that_no_longer_tell_the_load_never_shrink_anything(name: str) -> 
     """Every page is read, but what arrivals are counted by is gone (another vLLM, a proxy that filters): no load is
     known, and the last one that was does not stand for it.
     """
-    fleet = WatchedFleet(steady, 6, hides=lambda line, at: at > T0 + 180 and name in line)
-    fleet.go(900.0)
-    assert {wish.value for wish in fleet.wishes} == {6}
+    fleet = WatchedFleet(steady, 4, hides=lambda line, at: at > T0 + 180 and name in line)
+    fleet.go(600.0)
+    assert {wish.value for wish in fleet.wishes} == {4}
     assert (fleet.wishes[-1].reason, fleet.wishes[-1].confidence) == ("bad_data", 0.0)
 
 
 def test_lost_replicas_are_not_said_to_carry_anything() -> None:
     """Two of five never answer again: what is there carries as three do, and so does what is advised less two."""
     fleet = WatchedFleet(
-        lambda seconds: 14.0 if seconds < 1_200 else 28.0, 5, lambda name, at: at > T0 + 600 and name[-1] in "34"
+        lambda seconds: 8.0 if seconds < 600 else 28.0, 5, lambda name, at: at > T0 + 180 and name[-1] in "34"
     )
-    fleet.go(1_500.0)
+    fleet.go(760.0)
     advice = next(e for e in fleet.memory.ledger.entries if dict(known(e)).get("replicas_lost") == 2)
     figures = known(advice)
     carries, foreseen = figures["carried_per_replica_low_per_second"], figures["forecast_arrival_rate_q90_per_second"]
