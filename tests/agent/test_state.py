@@ -229,7 +229,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_killed_again_and_again_no_event_is_lost_or_doubled(tmp_path: Path) -> None:
-    """kill -9, a dozen times, at any moment: counts are those of the counters, and the alert fires since its beginning."""
+    """kill -9, a dozen times: counts are those of the counters, and the alert fires since its beginning."""
     kill_again_and_again(tmp_path / "s.db", times=12)
 
 
