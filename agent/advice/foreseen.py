@@ -13,6 +13,7 @@ from agent.advice.demand import Mix
 from agent.advice.engine_facts import engine_facts
 from agent.advice.forecast import Forecast
 from agent.advice.rehearsal import Load
+from agent.advice.replicas import DRAIN_SECONDS
 from agent.advice.scene import LEARN_SECONDS, Scene, engine_of
 from agent.model import Figure, Recommendation
 
@@ -20,11 +21,12 @@ from agent.model import Figure, Recommendation
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What scaling advice stands on. `counts` are those of its alternatives, in their order; of each, `lost` carry
-    nothing.
+    nothing. `waiting` requests stand in the queue now.
     """
 
     counts: Sequence[int]
     lost: int
+    waiting: float
     learned: Learned
     forecast: Forecast
     carried: Carried
@@ -33,12 +35,13 @@ class Basis:
 
     def keeps(self, count: int) -> bool | None:
         """Whether so many replicas keep the objectives: True only where the largest load but one in ten is carried at
-        the pessimistic end, False where even the median is not at the optimistic one.
+        the pessimistic end, False where even the median is not at the optimistic one. The queue that stands now comes
+        on top of both: until it is gone nothing is kept.
         """
-        there = count - self.lost
-        if there * self.carried.low >= self.forecast.q90:
+        there, queue = count - self.lost, self.waiting / DRAIN_SECONDS
+        if there * self.carried.low >= self.forecast.q90 + queue:
             return True
-        return False if there * self.carried.high < self.forecast.q50 else None
+        return False if there * self.carried.high < self.forecast.q50 + queue else None
 
 
 @dataclass(frozen=True, slots=True)

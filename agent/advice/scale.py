@@ -75,7 +75,7 @@ def scale(
             if wish.count != group.count:
                 counts = sorted({max(1, wish.count - 1), wish.count, wish.count + 1, group.count})
                 objectives = objectives_of(status.slo for status in promised)
-                basis = Basis(counts, group.lost, learned, forecast, carried, mix, objectives)
+                basis = Basis(counts, group.lost, waiting, learned, forecast, carried, mix, objectives)
                 advice = _recommend(
                     plan, name, members, promised, group, wish, basis, parts, waiting, lead, now_seconds
                 )

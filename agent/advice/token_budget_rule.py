@@ -103,13 +103,22 @@ def _advise(
             f"the budget of now is {view.budget.words}{_check(view.budget)}",
             "the engine is restarted: its cache begins empty",
         ),
-        steps=(
-            f"restart one replica of {model} ({role}) with --max-num-batched-tokens {best}",
-            "compare its ITL p99 and TTFT with the others' for a quarter of an hour",
-            "then the other replicas, one after the other",
-        ),
+        steps=_steps(f"{model} ({role})", best, len(group)),
         rollback=f"restart with --max-num-batched-tokens {current}",
         verify_at_seconds=scene.now_seconds + scene.plan.advice.cold_start_seconds + VERIFY_SECONDS,
+    )
+
+
+def _steps(who: str, budget: int, replicas: int) -> tuple[str, ...]:
+    if replicas == 1:
+        return (
+            f"restart {who} with --max-num-batched-tokens {budget}",
+            "compare its ITL p99 and TTFT with those of before for a quarter of an hour",
+        )
+    return (
+        f"restart one replica of {who} with --max-num-batched-tokens {budget}",
+        "compare its ITL p99 and TTFT with the others' for a quarter of an hour",
+        "then the other replicas, one after the other",
     )
 
 

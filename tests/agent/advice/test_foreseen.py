@@ -24,6 +24,7 @@ FORECAST = Forecast("last value", 140.0, 8.0, 10.0, 12.0, 14.0)
 BASIS = Basis(
     (3, 4, 5),
     0,
+    0.0,
     Learned(300_000.0),
     FORECAST,
     Carried(LIMIT.low, LIMIT.value, LIMIT.high, "tpot", 0.05, 1.0),
@@ -66,6 +67,12 @@ def test_where_only_the_larger_load_overruns_the_interval_has_no_upper_end() -> 
     assert of.ttft_p95 is not None
     assert of.ttft_p95.high is None
     assert of.meets_slo is not True
+
+
+def test_while_a_queue_stands_only_a_count_that_works_it_off_keeps_a_promise() -> None:
+    """2,700 requests wait, that is 15 a second for three minutes: five would keep the load alone, and do not."""
+    jammed = replace(BASIS, waiting=2_700.0)
+    assert [felt(ENGINE, jammed, count).meets_slo for count in (4, 5, 6, 9)] == [False, False, None, True]
 
 
 def test_lost_replicas_carry_nothing() -> None:
