@@ -1,7 +1,7 @@
 """`replay`: what was seen, through the same tick in virtual time; alerts and advice as they would have come."""
 
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,10 +88,14 @@ class Course:
 
 @dataclass(slots=True)
 class Replay:
-    """One replay of a recording. Iterate `effects()`; afterwards `last` holds the final state."""
+    """One replay of a recording. Iterate `effects()`; afterwards `last` holds the final state.
+
+    `on_entry` hears the time of every entry, unix seconds.
+    """
 
     recording: Path
     config: Config
+    on_entry: Callable[[float], None] = lambda _at: None
     course: Course = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,6 +115,7 @@ class Replay:
         """The effects of every tick that changed something. Raises RecordingError for a bad file."""
         reader = EntryReader()
         for entry in read_entries(self.recording):
+            self.on_entry(entry.at_seconds)
             yield from self.course.go_to(entry.at_seconds)
             if (found := target_in(entry)) is not None:
                 self._watch(found)

@@ -134,11 +134,11 @@ class Demand:
         )
 
     def _remember(self, increment: Increment, begun: float) -> None:
-        """What its requests were made of, where it tells of all of it."""
+        """What its requests were made of, where it tells of all of it: a first token is a generated one, too."""
         counters = increment.counters
         prompts, generated = counters.get(("prompt_tokens_total", "")), counters.get(("generation_tokens_total", ""))
         finished = [rise for (name, _), rise in counters.items() if name == "requests_finished_total"]
-        if prompts is None or generated is None or not finished:
+        if prompts is None or generated is None or generated < begun or not finished:
             return
         computed = prefilled_tokens(increment)
         fresh = prompts if computed is None else computed  # no hits are claimed that nobody counted

@@ -79,12 +79,18 @@ def _parts(one: Item) -> Iterator[tuple[str, list[str]]]:
     yield "costs", cost_lines(one)
     yield "if nothing", [f"{one['do_nothing'].get('summary', 'nothing changes')}{_keeps(one['do_nothing'])}"]
     yield "beware", list(one["side_effects"])
-    word = next(word for least, word in SURE if one["confidence"] >= least)
-    yield "how sure", [f"{100 * one['confidence']:.0f} %: {word}{_keeps(one)}", *weakest_parts(one["evidence"])]
+    yield "how sure", [f"{100 * one['confidence']:.0f} %: {_sure(one)}{_keeps(one)}", *weakest_parts(one["evidence"])]
     yield "do", [f"{place}. {step}" for place, step in enumerate(one["steps"], 1)]
     yield "undo", [one["rollback"]]
     judged = datetime.fromtimestamp(one["verify_at"], UTC).strftime("%F %T UTC")
     yield "judged", [f"at {judged}: whether it came true" if one["verdict"] is None else one["verdict"]]
+
+
+def _sure(one: Item) -> str:
+    """To act on is only what helps: that what it says is sure is another thing."""
+    if one["meets_slo"] is False and one["confidence"] >= SURE[0][0]:
+        return "sure of what it says, which is not enough alone"
+    return next(word for least, word in SURE if one["confidence"] >= least)
 
 
 def _proposed(one: Item) -> str:

@@ -6,6 +6,8 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from agent.replay import Course, Replay, replay_history
 
 WAIT_SECONDS = 10.0
 HISTORY_SECONDS = 7_200.0
+TELL_SECONDS = 1.0
 Item = Mapping[str, Any]
 
 
@@ -54,9 +57,11 @@ def ask(options: argparse.Namespace, part: str, who: str) -> tuple[float | None,
         return _of_agent(options.agent, part)
     config = load_config(options.config)
     if options.recording:
-        replay = Replay(options.recording, config)
+        progress = _Progress()
+        replay = Replay(options.recording, config, progress.tell)
         for _ in replay.effects():
             pass
+        progress.end()
         course = replay.course
         warn_of_unseen(options.recording, course)
     else:
@@ -65,6 +70,24 @@ def ask(options: argparse.Namespace, part: str, who: str) -> tuple[float | None,
         return None, {part: []}
     found: Any = snapshot_json(course.last.snapshot)
     return course.last.snapshot.at_seconds, found
+
+
+@dataclass(slots=True)
+class _Progress:
+    """On a terminal a line tells how far a recording was played: an hour of many engines takes half a minute."""
+
+    told_at: float = field(default_factory=time.monotonic)
+    has_told: bool = False
+
+    def tell(self, at_seconds: float) -> None:
+        if sys.stderr.isatty() and time.monotonic() - self.told_at >= TELL_SECONDS:
+            self.told_at, self.has_told = time.monotonic(), True
+            at = datetime.fromtimestamp(at_seconds, UTC)
+            print(f"\rplayed up to {at:%F %T} UTC", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self.has_told:
+            print(file=sys.stderr)
 
 
 def warn_of_unseen(recording: Path, course: Course) -> None:

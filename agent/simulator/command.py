@@ -165,6 +165,8 @@ def _batch(args: argparse.Namespace) -> int:
     else:
         for line in _lines(report, has_story=args.scenario is not None):
             print(line)  # noqa: T201 - a command prints
+        if args.out:
+            print(f"wrote {args.out}: {args.out.stat().st_size:,} bytes")  # noqa: T201 - a command prints
     return 0
 
 

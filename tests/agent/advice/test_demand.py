@@ -40,6 +40,16 @@ def test_a_page_without_a_counter_changes_no_mean(left_out: str) -> None:
     assert demand.mix(20.0) == Mix(1_000.0, 200.0, 0.5)
 
 
+@pytest.mark.parametrize("generated", [0.0, 12.0])
+def test_a_counter_of_tokens_that_stands_still_changes_no_mean(generated: float) -> None:
+    """30 requests had their first token, so at least 30 were generated: fewer is not what happened."""
+    stuck = increment(20.0)
+    stuck = replace(stuck, counters={**stuck.counters, ("generation_tokens_total", ""): generated})
+    demand = Demand()
+    demand.take([increment(10.0), stuck])
+    assert demand.mix(20.0) == Mix(1_000.0, 200.0, 0.5)
+
+
 def test_without_a_count_of_what_was_computed_no_hits_are_claimed() -> None:
     demand = Demand()
     demand.take([increment(10.0, "prompt_tokens_by_source_total")])

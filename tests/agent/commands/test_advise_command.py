@@ -171,6 +171,29 @@ def test_the_whole_page_is_in_words_that_a_manager_understands() -> None:
     assert "\n".join(page([SCALING], 0.0)) == PAGE
 
 
+def test_what_is_sure_and_not_enough_is_not_called_sure_enough_to_act_on() -> None:
+    """A smaller token budget at 86 % beside a promise that it does not keep alone."""
+    told = "\n".join(page([{**SCALING, "confidence": 0.86, "meets_slo": False}], 0.0))
+    assert "how sure      86 %: sure of what it says, which is not enough alone; does not keep what is promised" in told
+    assert "to act on" not in told
+
+
+def test_on_a_terminal_a_line_tells_how_far_a_recording_was_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = tmp_path / "r.jsonl.gz"
+    words = "--rate 1 --input-tokens 10 --output-tokens 10 --requests 20 --epoch 1700000000"
+    assert main(["simulate", *words.split(), "--out", str(recording)]) == 0
+    assert f"wrote {recording}: {recording.stat().st_size:,} bytes" in capsys.readouterr().out
+    asked = ["advise", "--recording", str(recording), "-c", str(config(tmp_path, 0.05))]
+    assert main(asked) == 0
+    assert "played" not in capsys.readouterr().err
+    monkeypatch.setattr("agent.commands.asking.TELL_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(asked) == 0
+    assert "\rplayed up to 2023-11-14 22:13:" in capsys.readouterr().err
+
+
 def wish(reason: str, *, rate: float | None = 4.2) -> dict[str, Any]:
     return {
         "target": {"model": "m", "role": "decode"}, "current": 1, "value": 1, "low": 1, "high": 2, "confidence": 0.7,
