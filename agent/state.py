@@ -14,6 +14,7 @@ from typing import Final
 from agent.errors import StateError
 
 SCHEMA: Final = 2
+BUSY_SECONDS: Final = 5.0  # so long a file that another process writes is waited for
 MIGRATIONS: Mapping[int, str] = {  # to this schema from the one before
     1: "CREATE TABLE parts (name TEXT NOT NULL, place INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL, "
     "PRIMARY KEY (name, place)) WITHOUT ROWID",
@@ -40,7 +41,7 @@ class StateFile:
             raise StateLostError("the file is empty")
         self._saving = threading.Lock()  # a save whose caller was cancelled goes on to its end
         try:
-            self._database = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise StateError(path, str(error), "The folder must be there and be writable.") from None
         try:
