@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from agent.advice.replicas import UNKNOWN
 from agent.model import Recommendation, ReplicaWish, SloStatus, TargetStatus
 from agent.windows import CLOCK_STEP_SECONDS
 
@@ -34,7 +35,8 @@ class Ledger:
     ) -> tuple[Recommendation, ...]:
         """Give verdicts that are due and enter new advice; returns the entries that are new or changed.
 
-        `wishes` are the counts that groups with a model should have now: scaling advice that says otherwise is over.
+        `wishes` are the counts that groups should have now: scaling advice that says otherwise is over, except where
+        nobody knows.
         `was_applied` says of other advice whether it was followed, None where nothing tells. Advice from a time to come
         is closed as unknown: the clock was set back.
         """
@@ -56,7 +58,8 @@ class Ledger:
             changed.append(trusted)
         for entry in self.open:
             wish = wanted.get((entry.model, entry.role))
-            if wish is not None and entry.is_by_model and not _still_says(entry, wish.value):
+            says_otherwise = wish is not None and wish.reason not in UNKNOWN and not _still_says(entry, wish.value)
+            if says_otherwise and entry.is_by_model:
                 changed.append(self._replace(entry, "withdrawn", now_seconds))
         del self.entries[:-KEPT]
         return tuple(changed)

@@ -15,6 +15,7 @@ Reason = Literal[
     "within_band", "holding", "pending", "max_replicas", "cannot_be_met",  # it is known, and does not
     "bad_data", "no_model",  # nobody knows
 ]  # fmt: skip
+UNKNOWN: tuple[Reason, ...] = ("bad_data", "no_model")
 DRAIN_SECONDS = 180.0  # a standing queue should be gone after so long
 LEAST_HOLD_SECONDS = 240.0
 DOWN_PART = 0.25  # of the replicas go at once, at least one

@@ -154,6 +154,15 @@ def test_advice_by_a_model_follows_the_load_both_ways() -> None:
     assert ledger.open == []
 
 
+@pytest.mark.parametrize("reason", ["bad_data", "no_model"])
+def test_what_nobody_knows_withdraws_nothing(reason: str) -> None:
+    """Pages that are late say nothing of the load: that the count of now stays is no answer to it."""
+    ledger = Ledger()
+    ledger.settle([by_model(proposed=6)], replicas(4), [], 0.0, [wish(6)])
+    assert ledger.settle([], replicas(4), [], 5.0, [replace(wish(4), reason=reason)]) == ()
+    assert [entry.proposed for entry in ledger.open] == [6]
+
+
 def test_advice_that_was_applied_stays_open_until_it_is_judged() -> None:
     ledger = Ledger()
     ledger.settle([by_model()], replicas(4), standing(0.5), 0.0, [wish(3)])
