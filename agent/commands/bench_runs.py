@@ -32,6 +32,7 @@ class BenchSettings:
     tokenizer: str | None
     input_tokens: int
     output_tokens: int
+    range_ratio: float
     burstiness: float
     requests: int
     timeout_seconds: float
@@ -141,6 +142,7 @@ def bench_words(settings: BenchSettings, run: BenchRun, seed: int, result: Path)
         *(("--tokenizer", settings.tokenizer) if settings.tokenizer else ()),
         *("--dataset-name", "random", "--random-input-len", str(settings.input_tokens)),
         *("--random-output-len", str(settings.output_tokens), "--ignore-eos", "--seed", str(seed)),
+        *("--random-range-ratio", f"{settings.range_ratio:g}"),
         *("--num-prompts", str(run.requests(settings.requests)), *load, "--disable-tqdm"),
         *("--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", PERCENTILES),
         *("--save-result", "--result-filename", str(result)),

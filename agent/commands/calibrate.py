@@ -4,9 +4,11 @@ import argparse
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agent.advice.rehearsal import Load
 from agent.capacity_report import CapacityAnswer, CapacityQuestion, capacity_report
 from agent.commands.bench_runs import BenchResult, BenchRun, BenchSettings, bench_all
 from agent.commands.common import add_examples, add_json, duration_seconds, finite, print_json
@@ -38,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     load.add_argument("--input-tokens", type=int, default=1024, help="of a prompt; default: %(default)s")
     load.add_argument("--output-tokens", type=int, default=128, help="of an answer; default: %(default)s")
+    load.add_argument(
+        "--range-ratio",
+        type=finite,
+        default=0.0,
+        metavar="X",
+        help="lengths uniform in [n(1-X), n(1+X)], so that users of a closed loop do not walk in step; default: 0",
+    )
     load.add_argument("--requests", type=int, default=24, help="of a run, at least; default: %(default)s")
     load.add_argument(
         "--timeout", type=duration_seconds, default=1800.0, metavar="30m", help="of one run; default: 30 minutes"
@@ -64,29 +73,31 @@ def run(options: argparse.Namespace) -> int:
         options.tokenizer,
         options.input_tokens,
         options.output_tokens,
+        options.range_ratio,
         options.burstiness,
         options.requests,
         options.timeout,
     )
     results = asyncio.run(bench_all(settings, runs, options.out, SystemClock(), lambda text: print(text, flush=True)))
-    return report(options.out, results, options.input_tokens, options.output_tokens, as_json=options.json)
+    load = Load(options.input_tokens, options.output_tokens, spread_ratio=options.range_ratio)
+    return report(options.out, results, load, as_json=options.json)
 
 
-def report(
-    folder: Path, results: Sequence[BenchResult], input_tokens: float, output_tokens: float, *, as_json: bool
-) -> int:
-    """Fit, compare with the clients, and write profile.json and report.html. Exit code 0, whatever was found."""
+def report(folder: Path, results: Sequence[BenchResult], load: Load, *, as_json: bool) -> int:
+    """Fit, compare with the clients, and write profile.json and report.html. Exit code 0, whatever was found.
+
+    Of the load, only the lengths are read.
+    """
     held_out = max((r for r in results if r.run.concurrency), key=lambda r: r.run.concurrency or 0, default=None)
     before = None if held_out is None else held_out.from_seconds
-    question = CapacityQuestion(input_tokens=input_tokens, output_tokens=output_tokens)
-    lengths = (input_tokens, output_tokens)
+    question = CapacityQuestion(input_tokens=load.input_tokens, output_tokens=load.output_tokens)
     profile = capacity_report(folder / RECORDING, Stretch(), question)
-    rows = [_compared(result, profile, lengths) for result in results]
+    rows = [_compared(result, profile, load) for result in results]
     check = None
     if held_out is not None and len(results) > 1:
         try:
             learned = capacity_report(folder / RECORDING, Stretch(to_seconds=before), question)
-            check = _compared(held_out, learned, lengths)
+            check = _compared(held_out, learned, load)
         except EmptyStretchError as error:
             print(f"nothing was held out: {error}")
     document = {**capacity_json(profile), "runs": [_row(row) for row in rows]}
@@ -100,9 +111,9 @@ def report(
     return 0
 
 
-def _compared(result: BenchResult, answer: CapacityAnswer, lengths: tuple[float, float]) -> Compared:
+def _compared(result: BenchResult, answer: CapacityAnswer, load: Load) -> Compared:
     run = result.run
-    return compared(run.name, run.concurrency, run.rate, result.client, answer, lengths)
+    return compared(run.name, result.client, answer, replace(load, concurrency=run.concurrency, rate=run.rate))
 
 
 def _print(profile: CapacityAnswer, rows: Sequence[Compared], check: Compared | None, folder: Path) -> None:
@@ -148,6 +159,8 @@ def _runs(options: argparse.Namespace) -> list[BenchRun]:
         for name in ("input_tokens", "output_tokens", "requests", "burstiness")
         if (value := getattr(options, name)) <= 0
     ]
+    if not 0 <= options.range_ratio < 1:
+        mistakes.append(f"--range-ratio is {options.range_ratio}, expected 0 <= x < 1")
     if options.output_tokens == 1:
         mistakes.append("--output-tokens is 1: one token has no gap to the next")
     if not options.rates and not options.concurrency:

@@ -34,14 +34,7 @@ class Compared:
     itl_p99_measured: float
 
 
-def compared(
-    name: str,
-    concurrency: int | None,
-    rate: float | None,
-    client: Mapping[str, Any],
-    answer: CapacityAnswer,
-    lengths: tuple[float, float],
-) -> Compared:
+def compared(name: str, client: Mapping[str, Any], answer: CapacityAnswer, load: Load) -> Compared:
     """The run beside the prediction of this answer's model, whatever its domain says: a report shows where it fails."""
     assumed = answer.assumed
     limits = EngineLimits(
@@ -50,11 +43,11 @@ def compared(
         answer.kv_capacity_tokens,
     )
     engine = EngineCapacity(answer.steps, limits, assumed["front_end_seconds"].value or 0.0)
-    said = predict(engine, Load(*lengths, concurrency, rate))
+    said = predict(engine, load)
     return Compared(
         name,
-        concurrency,
-        rate,
+        load.concurrency,
+        load.rate,
         _value(said.tpot_mean_seconds),
         client["mean_tpot_ms"] / 1e3,
         _value(said.ttft_mean_seconds),

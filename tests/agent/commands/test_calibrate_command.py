@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from agent.advice.rehearsal import Load
 from agent.cli import main
 from agent.commands.bench_runs import BenchResult, BenchRun, BenchSettings, bench_words
 from agent.commands.calibrate import RECORDING, report
 
-SETTINGS = BenchSettings("http://127.0.0.1:8000", "llama8b", "vllm", None, 1024, 128, 0.5, 24, 60.0)
+SETTINGS = BenchSettings("http://127.0.0.1:8000", "llama8b", "vllm", None, 1024, 128, 0.25, 0.5, 24, 60.0)
 
 
 def test_open_loops_ask_for_a_rate_with_burstiness() -> None:
@@ -17,6 +18,7 @@ def test_open_loops_ask_for_a_rate_with_burstiness() -> None:
     text = " ".join(words)
     assert "vllm bench serve" in text
     assert "--request-rate 1.5 --burstiness 0.5" in text
+    assert "--random-range-ratio 0.25" in text
     assert "--max-concurrency" not in words
 
 
@@ -40,7 +42,7 @@ def test_the_report_compares_every_run_and_holds_the_largest_out(
         BenchResult(BenchRun(rate=2.0), 1_700_000_000.0, 1_700_000_060.0, client),
         BenchResult(BenchRun(concurrency=2), 1_700_000_080.0, 1_700_000_100.0, client),
     ]
-    assert report(tmp_path, results, 1000.0, 300.0, as_json=True) == 0
+    assert report(tmp_path, results, Load(1000.0, 300.0, spread_ratio=0.5), as_json=True) == 0
     document = json.loads(capsys.readouterr().out)
     assert [row["run"] for row in document["runs"]] == ["r2", "c2"]
     assert document["held_out"]["run"] == "c2"
@@ -57,6 +59,7 @@ def test_the_report_compares_every_run_and_holds_the_largest_out(
         (("--input-tokens", "0"), "--input-tokens is 0"),
         (("--output-tokens", "1"), "one token has no gap"),
         (("--burstiness", "0"), "--burstiness is 0"),
+        (("--range-ratio", "1"), "--range-ratio is 1.0"),
         (("--concurrency", ""), "neither --rates nor --concurrency"),
     ],
 )
