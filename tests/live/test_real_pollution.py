@@ -212,7 +212,7 @@ def test_reuse_is_seen_and_counted_to_the_token(seen: Seen) -> None:
     assert pairs
     assert warm < cold
     assert users_hits == pytest.approx(round(users_hits / 16) * 16)  # whole blocks: nothing of ours is left in it
-    assert users_hits < 0.05 * users
+    assert users_hits < 0.05 * users * LOAD["num_prompts"] / 80  # the more prompts, the more of them begin alike
 
 
 def counter(page: str, name: str) -> float:
