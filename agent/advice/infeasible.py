@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.advice.capacity import Prediction, predict
-from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, GroupView, Scene, alternative, objectives_of
+from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, GroupView, Scene, alternative, burns_of, objectives_of
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 
 VERIFY_SECONDS = 3_600.0
@@ -89,7 +89,7 @@ def _recommend(
             Evidence("prefill_seconds_per_token", LEARN_SECONDS, steps.prefill_seconds_per_token),
             Evidence("input_tokens_mean", LOAD_SECONDS, view.load.input_tokens),
             Evidence("threshold_seconds", slo.period_seconds, threshold),
-            *(Evidence(f"burn_rate:{slo.name}", b.pair.long_seconds, b.long_rate) for b in status.burns[:1]),
+            *burns_of([status]),
         ),
         alternatives=(alternative("one user on every replica", alone, scene.dollars_per_hour(group)),),
         do_nothing={"summary": f"{slo.name} goes on burning, whatever is scaled", "meets_slo": False},

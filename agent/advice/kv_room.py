@@ -54,7 +54,7 @@ def kv_room(scene: Scene) -> Iterator[Recommendation]:
 
 def _is_short(felt: Pressure) -> bool:
     is_full = felt.full_ratio >= FULL_READINGS_RATIO and felt.queued_ratio >= FULL_READINGS_RATIO
-    return is_full or (felt.preemptions >= LEAST_PREEMPTIONS and felt.most_kv_ratio >= NEARLY_FULL)
+    return is_full or ((felt.preemptions or 0.0) >= LEAST_PREEMPTIONS and felt.most_kv_ratio >= NEARLY_FULL)
 
 
 def _ways(facts: EngineFacts, free: float | None) -> Iterator[Way]:
@@ -120,7 +120,7 @@ def _recommend(
         binding="kv",
         summary=(
             f"Start {model} ({role}) with {best.setting}: its KV cache is full in {100 * felt.full_ratio:.0f} % of the "
-            f"readings, with {felt.preemptions:.0f} preemptions; "
+            f"readings, with {_count(felt.preemptions)} preemptions; "
             + (
                 "half as many bytes a token make room for twice the tokens. Guard it with the correctness canary."
                 if is_dtype
@@ -181,3 +181,7 @@ def _tried(scene: Scene, group: Sequence[TargetStatus], felt: Pressure, ways: Se
         code: predict(replace(engine, limits=replace(engine.limits, kv_tokens=times * tokens)), load, objectives)
         for code, times in sizes.items()
     }
+
+
+def _count(preemptions: float | None) -> str:
+    return "an unknown number of" if preemptions is None else f"{preemptions:.0f}"

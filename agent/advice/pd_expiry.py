@@ -21,13 +21,15 @@ FULL_CONFIDENCE, LEASE_CONFIDENCE = 0.7, 0.5
 
 
 def pd_expiry(scene: Scene) -> Iterator[Recommendation]:
-    """At most one per model and role. None where nothing expires, or hardly more than clients that hang up."""
+    """At most one per model and role. None where nobody tells, nothing expires, or hardly more than clients hang up."""
     for (model, role), group in scene.groups().items():
         sums = add_up(scene.increments(group, LOAD_SECONDS))
-        expired = sums.counter("nixl_kv_expired_requests_total") or 0.0
-        late = sums.counter("nixl_late_notifications_total") or 0.0
+        expired = sums.counter("nixl_kv_expired_requests_total")
+        late = sums.counter("nixl_late_notifications_total")
         prompts = sums.histogram("ttft_seconds")
-        ratio = expired / prompts.count if prompts is not None and prompts.count else None
+        ratio = expired / prompts.count if expired is not None and prompts is not None and prompts.count else None
+        if expired is None:
+            continue
         if not late and (expired < LEAST_EXPIRED or (ratio is not None and ratio < LEAST_RATIO)):
             continue
         yield _recommend(scene, model, role, group, sums, expired, late, ratio)
@@ -44,7 +46,7 @@ def _recommend(
     group: Sequence[TargetStatus],
     sums: Sums,
     expired: float,
-    late: float,
+    late: float | None,
     ratio: float | None,
 ) -> Recommendation:
     readers = scene.groups().get((model, "decode"), [])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import inf
 
 from agent.advice.pd_pools import Pools
-from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene
+from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, Scene, burns_of
 from agent.advice.topologies import Outlook
 from agent.model import Evidence, SloStatus, TargetStatus
 from agent.signals.sums import add_up
@@ -30,11 +30,7 @@ def pool_evidence(scene: Scene, pools: Pools, *burning: SloStatus) -> tuple[Evid
         Evidence("prefill_seconds_per_token", LEARN_SECONDS, engine.steps.prefill_seconds_per_token),
         Evidence("nixl_post_seconds_mean", LOAD_SECONDS, pools.transfer.post_seconds),
         Evidence("nixl_transfer_seconds_mean", LOAD_SECONDS, pools.transfer.post_seconds + pools.transfer.wire_seconds),
-        *(
-            Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
-            for status in burning
-            for b in status.burns[:1]
-        ),
+        *burns_of(burning),
     )
 
 

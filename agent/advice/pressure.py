@@ -18,7 +18,8 @@ class Pressure:
 
     `queued_ratio` is the part of the readings in which a request waited for room (not for KV from elsewhere);
     `full_ratio` that with a full KV cache. `most_running` is the largest batch, `at_most_ratio` the part of the
-    readings with a queue in which the batch was (nearly) that large. `preemptions` is a count of all engines.
+    readings with a queue in which the batch was (nearly) that large. `preemptions` is a count of all engines,
+    None where no page has it.
     """
 
     readings: int
@@ -29,7 +30,7 @@ class Pressure:
     at_most_ratio: float
     full_ratio: float
     most_kv_ratio: float
-    preemptions: float
+    preemptions: float | None
 
     @property
     def users(self) -> float:
@@ -55,7 +56,7 @@ def pressure(increments: Iterable[Increment]) -> Pressure | None:
         at_most_ratio=share([batch >= NEARLY * most for batch in queued]),
         full_ratio=share([usage >= FULL_RATIO for usage in kv]),
         most_kv_ratio=max(kv),
-        preemptions=add_up(ours).counter("preemptions_total") or 0.0,
+        preemptions=add_up(ours).counter("preemptions_total"),
     )
 
 

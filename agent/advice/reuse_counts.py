@@ -130,17 +130,19 @@ def _engine_pieces(sums: Sums, found: Found, remembered_seconds: float) -> list[
     )
     if life is None or idle is None or gaps is None or not gaps.total or gaps.count < LEAST_LIVES:
         return []
-    if life.total is None or idle.total is None or not life.count:
+    written = _written_tokens(sums)
+    if life.total is None or idle.total is None or not life.count or written is None:
         return []
     reuses = (life.total - idle.total) / life.count / (gaps.total / gaps.count)
-    share = min(found.engine_ratio, reuses * _written_tokens(sums) / found.tokens)
+    share = min(found.engine_ratio, reuses * written / found.tokens)
     return _scaled(_pieces(gaps, 0.0, remembered_seconds), share)
 
 
-def _written_tokens(sums: Sums) -> float:
-    """Tokens whose KV was newly held by the engines: computed, loaded or made."""
-    prompt, hits = sums.counter("prompt_tokens_total") or 0.0, sums.counter("prefix_cache_hit_tokens_total") or 0.0
-    return max(0.0, prompt - hits) + (sums.counter("generation_tokens_total") or 0.0)
+def _written_tokens(sums: Sums) -> float | None:
+    """Tokens whose KV was newly held by the engines: computed, loaded or made; None where a page does not tell."""
+    names = ("prompt_tokens_total", "prefix_cache_hit_tokens_total", "generation_tokens_total")
+    prompt, hits, made = (sums.counter(name) for name in names)
+    return None if prompt is None or hits is None or made is None else max(0.0, prompt - hits) + made
 
 
 def _top(gaps: Buckets) -> float:

@@ -6,7 +6,7 @@ from statistics import median
 
 from agent.advice.capacity import predict
 from agent.advice.domain import MUCH_REUSE
-from agent.advice.scene import LOAD_SECONDS, Scene, alternative, objectives_of
+from agent.advice.scene import LOAD_SECONDS, Scene, alternative, burns_of, objectives_of
 from agent.advice.shares import LEAST_RATIO, Share, gets_more, hottest, shares_of
 from agent.advice.slow_replica import step_ratio
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
@@ -55,11 +55,7 @@ def share_evidence(shares: Sequence[Share], promises: Sequence[SloStatus]) -> tu
         *(Evidence(f"requests_in_engine:{share.name}", LOAD_SECONDS, share.load) for share in shares),
         *(Evidence(f"prefix_hit_ratio:{share.name}", LOAD_SECONDS, share.hit_ratio) for share in shares),
         *(Evidence(f"itl_seconds_mean:{share.name}", LOAD_SECONDS, share.itl_mean_seconds) for share in shares),
-        *(
-            Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
-            for status in promises
-            for b in status.burns[:1]
-        ),
+        *burns_of(promises),
     )
 
 

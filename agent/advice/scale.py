@@ -12,6 +12,7 @@ from agent.advice.engine_facts import EngineFacts, engine_facts
 from agent.advice.forecast import Forecast
 from agent.advice.foreseen import Basis
 from agent.advice.replicas import Group, Wish, wished
+from agent.advice.scene import burns_of
 from agent.model import Evidence, Recommendation, ReplicaWish, Slo, SloStatus, TargetStatus
 from agent.plan import Plan
 from agent.sli.count import concerns
@@ -178,11 +179,7 @@ def _recommend(
             Evidence("replicas_lost", 0.0, group.lost),
             Evidence("replicas_needed", forecast.horizon_seconds, wish.needed),
             *(Evidence(f"confidence_{part}_ratio", 0.0, round(value, 3)) for part, value in parts.items()),
-            *(
-                Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
-                for status in promised
-                for b in status.burns[:1]
-            ),
+            *burns_of(promised),
         ),
         alternatives=tuple(
             {

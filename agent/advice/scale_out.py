@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from agent.advice.scene import burns_of
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 from agent.plan import Plan
 from agent.signals.sums import add_up
@@ -195,7 +196,7 @@ def _recommend(
             Evidence("arrival_rate_per_second", WINDOW_SECONDS, load.arrival_rate),
             Evidence("served_rate_per_second", WINDOW_SECONDS, load.served_rate),
             Evidence("served_rate_per_replica_per_second", WINDOW_SECONDS, per_replica),
-            *(Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate) for b in status.burns[:1]),
+            *burns_of([status]),
         ),
         alternatives=tuple(_alternative(count, load.replicas, price) for count in sorted({least, best, most})),
         do_nothing={

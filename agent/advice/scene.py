@@ -172,10 +172,14 @@ def objectives_of(statuses: Iterable[SloStatus]) -> tuple[Objective, ...]:
 
 def burn_rates(scene: Scene, group: Sequence[TargetStatus]) -> Iterator[Evidence]:
     """How fast the promises that these targets miss now burn: advice that is to mend them is judged by it."""
-    for status in scene.promises(group):
-        if scene.misses(group, status):
-            for burn in status.burns[:1]:
-                yield Evidence(f"burn_rate:{status.slo.name}", burn.pair.long_seconds, burn.long_rate)
+    yield from burns_of(status for status in scene.promises(group) if scene.misses(group, status))
+
+
+def burns_of(promises: Iterable[SloStatus]) -> Iterator[Evidence]:
+    """How fast each of these burns, over its shortest pair's long window."""
+    for status in promises:
+        for burn in status.burns[:1]:
+            yield Evidence(f"burn_rate:{status.slo.name}", burn.pair.long_seconds, burn.long_rate)
 
 
 def untold(setting: str, dollars_per_hour: float | None = None) -> dict[str, object]:

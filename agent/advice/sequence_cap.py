@@ -45,7 +45,7 @@ def _higher(
     cap = facts.max_sequences or felt.most_running
     least = LEAST_SEEN_CAP if facts.max_sequences is None else 1.0
     is_at_cap = felt.most_running >= cap >= least and felt.at_most_ratio >= AT_CAP_RATIO
-    if felt.queued_ratio < QUEUED_RATIO or not is_at_cap or felt.preemptions or felt.most_kv_ratio > ROOM_RATIO:
+    if felt.queued_ratio < QUEUED_RATIO or not is_at_cap or felt.preemptions != 0 or felt.most_kv_ratio > ROOM_RATIO:
         return None
     fits = cap * ROOM_RATIO / felt.most_kv_ratio if felt.most_kv_ratio > 0 else 8 * cap
     caps = [int(times * cap) for times in (2, 4, 8) if times * cap <= fits] or [int(fits)]

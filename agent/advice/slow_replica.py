@@ -18,6 +18,7 @@ from agent.advice.scene import (
     GroupView,
     Scene,
     alternative,
+    burns_of,
     objectives_of,
 )
 from agent.advice.shares import Share, shares_of
@@ -169,11 +170,7 @@ def _recommend(
             *(Evidence(f"requests:{share.name}", LOAD_SECONDS, share.requests) for share in shares),
             *(Evidence(f"requests_in_engine:{share.name}", LOAD_SECONDS, share.load) for share in shares),
             *(Evidence(f"itl_seconds_mean:{share.name}", LOAD_SECONDS, share.itl_mean_seconds) for share in shares),
-            *(
-                Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate)
-                for status in promises
-                for b in status.burns[:1]
-            ),
+            *burns_of(promises),
         ),
         alternatives=tuple(choices),
         do_nothing={

@@ -7,7 +7,7 @@ without. vLLM's ITL is one observation a step: with drafts it does not get short
 from collections.abc import Iterator, Sequence
 
 from agent.advice.engine_facts import engine_facts
-from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, untold
+from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, burns_of, untold
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
 from agent.signals.sums import Sums, add_up
 
@@ -146,7 +146,7 @@ def _trial(
             Evidence("requests_running_per_replica", LOAD_SECONDS, batch),
             Evidence("decode_step_over_threshold", LOAD_SECONDS, needed),
             Evidence("threshold_seconds", status.slo.period_seconds, status.slo.threshold_seconds),
-            *(Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate) for b in status.burns[:1]),
+            *burns_of([status]),
         ),
         alternatives=(
             untold("no drafts, as now", price),

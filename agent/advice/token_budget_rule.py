@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent.advice.capacity import Objective, Prediction, Signal, predict
-from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, GroupView, Scene, alternative, objectives_of
+from agent.advice.scene import LEARN_SECONDS, LOAD_SECONDS, GroupView, Scene, alternative, burns_of, objectives_of
 from agent.advice.token_budget import TokenBudget
 from agent.model import Evidence, Figure, Recommendation, SloStatus, TargetStatus
 from agent.signals.sums import add_up
@@ -88,7 +88,7 @@ def _advise(
             Evidence("requests_running_per_replica", LOAD_SECONDS, view.traffic.felt_running),
             Evidence("input_tokens_mean", LOAD_SECONDS, view.load.input_tokens),
             Evidence("prefill_seconds_per_token", LOAD_SECONDS, view.engine.steps.prefill_seconds_per_token),
-            *(Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate) for b in status.burns[:1]),
+            *burns_of([status]),
         ),
         alternatives=tuple(
             alternative(f"--max-num-batched-tokens {budget}", tried[budget], price) for budget in sorted(tried)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent.advice.capacity import Objective, predict
 from agent.advice.pd_words import ms, stays_missed
-from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, objectives_of
+from agent.advice.scene import LOAD_SECONDS, GroupView, Scene, burns_of, objectives_of
 from agent.advice.token_budget_rule import budgets
 from agent.advice.topologies import Outlook, Transfer, outlooks
 from agent.model import Evidence, Recommendation, SloStatus, TargetStatus
@@ -85,7 +85,7 @@ def _recommend(
             Evidence("input_tokens_mean", LOAD_SECONDS, view.load.input_tokens),
             Evidence("output_tokens_mean", LOAD_SECONDS, view.load.output_tokens),
             Evidence("prefill_seconds_per_token", LOAD_SECONDS, view.engine.steps.prefill_seconds_per_token),
-            *(Evidence(f"burn_rate:{status.slo.name}", b.pair.long_seconds, b.long_rate) for b in status.burns[:1]),
+            *burns_of([status]),
         ),
         alternatives=tuple(
             {

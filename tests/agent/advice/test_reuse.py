@@ -31,19 +31,21 @@ def page(source: str, counters: dict[str, float], histograms: dict[str, Buckets 
     return Sums([Increment(EngineKey("t", source, "0", "m"), 0.0, 600.0, rises, seen, {}, restarted=False)])
 
 
-def engine_pages(remembers: float, *, gaps_are_told: bool = True, idle_is_told: bool = True) -> Sums:
+def engine_pages(remembers: float, *, gaps_are_told: bool = True, idle_is_told: bool = True, without: str = "") -> Sums:
     """A million prompt tokens, of which 30 % were found; a block was reused 0.43 times on average before it went."""
     gaps = exponential(400.0, remembers)
     assert gaps.total is not None
     life = 1_000 * (remembers + 0.43 * gaps.total / 400)
     lives = (1_000.0, *[0.0] * 9)
+    rises = {
+        "prefix_cache_queried_tokens_total": 1e6,
+        "prefix_cache_hit_tokens_total": 0.3e6,
+        "prompt_tokens_total": 1e6,
+        "generation_tokens_total": 0.0,
+    }
     return page(
         "vllm",
-        {
-            "prefix_cache_queried_tokens_total": 1e6,
-            "prefix_cache_hit_tokens_total": 0.3e6,
-            "prompt_tokens_total": 1e6,
-        },
+        {name: rise for name, rise in rises.items() if name != without},
         {
             "kv_block_reuse_gap_seconds": gaps if gaps_are_told else None,
             "kv_block_lifetime_seconds": Buckets(EDGES, lives, life),
@@ -90,6 +92,12 @@ def test_the_engines_blocks_tell_what_a_longer_memory_would_find() -> None:
     longer = curve.found_ratio(1_000.0)
     assert longer is not None
     assert 0.3 + 0.1 < longer <= 0.3 + 0.35, "at most half of what is not found now"
+
+
+@pytest.mark.parametrize("without", ["prompt_tokens_total", "prefix_cache_hit_tokens_total", "generation_tokens_total"])
+def test_without_a_counter_of_what_was_written_the_blocks_tell_nothing_beyond(without: str) -> None:
+    """A counter that a page leaves out is no zero."""
+    assert curve_without_tier(engine_pages(30.0, without=without), FOUND, 30.0).found_ratio(1_000.0) is None
 
 
 def test_without_kv_cache_metrics_the_engines_tell_nothing_beyond_their_memory() -> None:
