@@ -29,7 +29,7 @@ def promise(sli: str, seconds: float, ratio: float = 0.95) -> SloStatus:
 @dataclass(slots=True)
 class LawEngine:
     """One target and what its page has counted so far. `kv` is its cache in tokens, `prompt` and `answer` are tokens of
-    a request, and `overhead` is the base of a step in seconds.
+    a request, and `overhead` is the base of a step in seconds. Of `without` its page has no counter.
     """
 
     name: str = "vllm-0"
@@ -41,6 +41,7 @@ class LawEngine:
     args: str = ""
     settings: tuple[str, ...] = ()
     url: str = "http://vllm-0:8000"
+    without: tuple[str, ...] = ()
     windows: Windows = field(default_factory=Windows)
     at: float = T0
     _sums: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -70,7 +71,8 @@ class LawEngine:
                 "preemptions_total": 0.0,
                 **(more or {}),
             }.items():
-                self._rise(name, "", rise)
+                if name not in self.without:
+                    self._rise(name, "", rise)
             self._rise("prompt_tokens_by_source_total", "local_compute", requests * self.prompt)
             self._rise("requests_finished_total", "length", requests)
             self._see("itl_seconds", step, steps * running)

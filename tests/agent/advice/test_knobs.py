@@ -101,6 +101,12 @@ def test_no_cap_is_raised_where_it_is_not_what_is_short(
     assert list(sequence_cap(engine.scene(promise("ttft", 5.0)))) == [], row
 
 
+def test_no_cap_is_raised_where_nobody_tells_whether_requests_are_preempted() -> None:
+    engine = warm(args="--max-num-seqs 16", without=("preemptions_total",))
+    engine.run(320.0, 16, waiting=40, first_tokens=9.0)
+    assert list(sequence_cap(engine.scene(promise("ttft", 3.0), promise("itl", 0.05)))) == []
+
+
 def test_a_larger_batch_that_would_break_another_promise_is_not_advised() -> None:
     """At 16 a step takes 6.2 ms; 6.5 ms are promised."""
     engine = warm(args="--max-num-seqs 16")
